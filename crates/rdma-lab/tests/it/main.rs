@@ -1,0 +1,4 @@
+//! The labs, with assertions on what the peers print.
+
+mod ibsim;
+mod skip;
