@@ -1,8 +1,16 @@
-//! The chores of this repository: `cargo xtask VERB`. One file per verb.
+//! The chores of this repository: `cargo xtask VERB`. One file or folder per verb.
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod ci;
+mod deny;
+mod deps;
 mod lab;
+mod tidy;
+mod tool;
+mod workspace;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The chores of this repository")]
@@ -13,12 +21,30 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Ci(ci::Args),
+    Deps(deps::Args),
+    Tidy(tidy::Args),
+    Deny(deny::Args),
     /// Start a peer that we did not write and run its tools.
     Lab(lab::Args),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().verb {
+fn main() -> ExitCode {
+    let result = match Cli::parse().verb {
+        Verb::Ci(args) => ci::run(&args),
+        Verb::Deps(args) => deps::run(&args),
+        Verb::Tidy(args) => tidy::run(&args),
+        Verb::Deny(args) => deny::run(&args),
         Verb::Lab(args) => lab::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            for cause in error.chain().skip(1) {
+                eprintln!("caused by: {cause}");
+            }
+            ExitCode::FAILURE
+        }
     }
 }
