@@ -63,3 +63,17 @@ pub fn lacks_ibsim(test: &str) -> bool {
         &["ibsim", "libumad2sim.so", "opensm", "ibnetdiscover"],
     )
 }
+
+/// True, after [`peer_missing`], when what [`crate::qemu`] needs is not on this machine. The kernel's package is not looked for: the lab fetches it.
+///
+/// # Panics
+/// As [`peer_missing`].
+#[must_use]
+pub fn lacks_qemu(test: &str) -> bool {
+    let programs: Vec<_> = ["qemu-system-x86_64", "busybox"]
+        .iter()
+        .chain(crate::qemu::PROGRAMS)
+        .copied()
+        .collect();
+    lacks(test, &programs)
+}
