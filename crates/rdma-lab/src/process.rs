@@ -299,6 +299,20 @@ pub fn run(command: &Command, limit: Duration) -> Result<Output> {
     Running::start(command)?.finish(limit, || Ok(()))
 }
 
+/// Runs `command` on this process's own stdin, stdout and stderr, in its own process group so that a terminal's Ctrl-C reaches it, and returns its exit
+/// code (128 + the number of the signal that ended it).
+///
+/// # Errors
+/// When it can't be started.
+pub fn run_in_foreground(command: &Command) -> Result<i32> {
+    let name = command_line(command);
+    let mut child = spawn(guarded(command)?).with_context(|| format!("starting {name}"))?;
+    child
+        .wait()
+        .map(exit_code)
+        .with_context(|| format!("waiting for {name}"))
+}
+
 /// A folder that is removed when dropped, and by [`stop_all`].
 #[derive(Debug)]
 pub struct Folder {

@@ -1,10 +1,34 @@
 //! The labs: real peers, unmodified, without hardware.
 
-/// Which lab to run.
+mod ibsim;
+mod interrupt;
+mod qemu;
+
+/// Start a peer that we did not write and run its tools, or ours, on it.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    lab: Lab,
+}
+
+#[derive(clap::Subcommand)]
+enum Lab {
+    Ibsim(ibsim::Args),
+    Qemu(qemu::Args),
+}
 
 /// Runs a lab.
-pub fn run(_args: Args) -> anyhow::Result<()> {
+///
+/// Ends the process itself where a command that the lab ran failed: the exit code is that command's.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    interrupt::clean_up_on_signals()?;
+    let code = match args.lab {
+        Lab::Ibsim(args) => ibsim::run(&args)?,
+        Lab::Qemu(args) => qemu::run(&args)?,
+    };
+    if code != 0 {
+        // Everything that the lab started is stopped by now: the guards have been dropped.
+        std::process::exit(code);
+    }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The labs, with assertions on what the peers print.
 
+mod child;
 mod ibsim;
 mod qemu;
 mod skip;
