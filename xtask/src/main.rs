@@ -4,9 +4,14 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod ci;
+mod codegen;
+mod demo;
 mod deny;
 mod deps;
+mod dist;
+mod fuzz;
 mod lab;
 mod tidy;
 mod tool;
@@ -25,6 +30,11 @@ enum Verb {
     Deps(deps::Args),
     Tidy(tidy::Args),
     Deny(deny::Args),
+    Codegen(codegen::Args),
+    Fuzz(fuzz::Args),
+    Bench(bench::Args),
+    Demo(demo::Args),
+    Dist(dist::Args),
     /// Start a peer that we did not write and run its tools.
     Lab(lab::Args),
 }
@@ -35,6 +45,11 @@ fn main() -> ExitCode {
         Verb::Deps(args) => deps::run(&args),
         Verb::Tidy(args) => tidy::run(&args),
         Verb::Deny(args) => deny::run(&args),
+        Verb::Codegen(args) => codegen::run(&args),
+        Verb::Fuzz(args) => fuzz::run(&args),
+        Verb::Bench(args) => bench::run(&args),
+        Verb::Demo(args) => demo::run(&args),
+        Verb::Dist(args) => dist::run(&args),
         Verb::Lab(args) => lab::run(args),
     };
     match result {

@@ -45,7 +45,7 @@ pub fn main<T: Tool>() -> ExitCode {
             .into();
         }
     };
-    if let Some(result) = generate::answer(&matches, &mut command) {
+    if let Some(result) = generate::answer(&matches, &mut command, T::schemas) {
         return match result {
             Ok(()) => Exit::Ok.into(),
             Err(failure) => failed(&mut Context::new(Global::default()), &failure),

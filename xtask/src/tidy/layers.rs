@@ -77,7 +77,15 @@ const REMEDY: &str = "turn the dependency around, move the code down a layer, or
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let ours = |dep: &&Dep| tree.crates.iter().any(|c| c.name == dep.name);
     let mut found = Vec::new();
+    let map = tree.text("ARCHITECTURE.md").unwrap_or_default();
     for member in &tree.crates {
+        if !map.contains(&format!("`{}`", member.name)) {
+            found.push(Finding::new(
+                "ARCHITECTURE.md",
+                format!("{} is not in the table of crates", member.name),
+                "add its line: what it is for, and what it may depend on",
+            ));
+        }
         if TOPS.contains(&member.name.as_str()) {
             continue;
         }
@@ -179,10 +187,18 @@ mod tests {
         if LAYERS.iter().any(|layer| layer.name == other.name) {
             crates.push(other);
         }
-        Tree {
-            crates,
-            ..Tree::default()
-        }
+        let names: String = crates.iter().map(|c| format!("`{}`", c.name)).collect();
+        let mut tree = Tree::with(&[("ARCHITECTURE.md", &names)]);
+        tree.crates = crates;
+        tree
+    }
+
+    #[test]
+    fn a_crate_is_on_the_map() {
+        let mut tree = tree("ib-mad", dep("rdma-wire"), &[]);
+        tree.files.clear();
+        let found = check(&tree);
+        assert_eq!(found[0].what, "ib-mad is not in the table of crates");
     }
 
     fn dep(name: &str) -> Dep {

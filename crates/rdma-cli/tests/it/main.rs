@@ -207,6 +207,23 @@ fn completions_and_manual_come_from_the_definition() {
 }
 
 #[test]
+fn everything_that_is_generated_comes_from_the_definition() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    assert_eq!(code(&run(&["generate", dir.path().to_str().unwrap()])), 0);
+    let read = |name: &str| fs::read_to_string(path(name)).unwrap();
+    assert!(read("commands.tsv").contains("tool sum\tAdds numbers\n"));
+    assert!(!read("commands.tsv").contains("generate"));
+    let reference = read("reference/tool.md");
+    assert!(reference.contains("## tool sum\n"), "{reference}");
+    assert_eq!(reference.matches("--json").count(), 1, "{reference}");
+    assert!(read("schemas/tool.sum.1.json").contains("\"tool/sum/1\""));
+    for file in ["man/tool.1", "man/tool-sum.1", "completions/_tool"] {
+        assert!(path(file).exists(), "{file}");
+    }
+}
+
+#[test]
 fn files_are_read_with_their_trouble_explained() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");

@@ -1,0 +1,99 @@
+//! `cargo xtask bench`: how fast we are.
+//!
+//! Two kinds. A *bench* is a criterion bench of a crate, compared with an earlier run of itself. A
+//! *race* runs us and a peer side by side on the same input in one run, since only a ratio means
+//! something on a machine that is not ours. A race is a file in this folder and a line in [`RACES`].
+
+mod race;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{Workspace, cargo, shown};
+use race::Race;
+
+/// The races, by name.
+const RACES: &[Race] = &[];
+
+/// Measures: criterion benches, and races with the peers.
+#[derive(clap::Args)]
+pub struct Args {
+    /// One bench or race; all of them unless given.
+    name: Option<String>,
+    /// Keep the benches' figures under a name.
+    #[arg(long, value_name = "BASELINE")]
+    save: Option<String>,
+    /// Compare the benches with figures that were kept.
+    #[arg(long, value_name = "BASELINE", conflicts_with = "save")]
+    against: Option<String>,
+    /// List benches and races.
+    #[arg(long)]
+    list: bool,
+    /// How often each side of a race runs; the best of them counts.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    rounds: u32,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<()> {
+    let workspace = Workspace::load()?;
+    let benches = benches(&workspace);
+    if args.list {
+        for (package, bench) in &benches {
+            println!("{bench:<16} bench of {package}");
+        }
+        for race in RACES {
+            println!("{:<16} race: {}", race.name, race.what);
+        }
+        return Ok(());
+    }
+    let wanted = |name: &str| args.name.as_deref().is_none_or(|wanted| wanted == name);
+    let mut any = false;
+    for (package, bench) in benches.iter().filter(|(_, bench)| wanted(bench)) {
+        any = true;
+        criterion(args, package, bench)?;
+    }
+    for race in RACES.iter().filter(|race| wanted(race.name)) {
+        any = true;
+        race.run(&workspace, args.rounds)?;
+    }
+    if !any {
+        bail!("there is no such bench or race: `cargo xtask bench --list` lists them");
+    }
+    Ok(())
+}
+
+/// The criterion benches: crate and name.
+fn benches(workspace: &Workspace) -> Vec<(String, String)> {
+    let mut benches = Vec::new();
+    for package in workspace.members() {
+        for target in package.targets.iter().filter(|target| target.is_bench()) {
+            benches.push((package.name.to_string(), target.name.clone()));
+        }
+    }
+    benches
+}
+
+fn criterion(args: &Args, package: &str, bench: &str) -> Result<()> {
+    let mut command = cargo();
+    command.args([
+        "bench",
+        "--all-features",
+        "-p",
+        package,
+        "--bench",
+        bench,
+        "--",
+    ]);
+    if let Some(name) = &args.save {
+        command.args(["--save-baseline", name]);
+    }
+    if let Some(name) = &args.against {
+        command.args(["--baseline", name]);
+    }
+    println!("$ {}", shown(&command));
+    let status = command.status().context("cargo could not be started")?;
+    if !status.success() {
+        bail!("the bench {bench} of {package} failed");
+    }
+    Ok(())
+}
