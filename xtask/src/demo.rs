@@ -35,7 +35,10 @@ pub struct Step {
     next: &'static str,
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "for the steps that each tool adds"))]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "for the steps that each tool adds")
+)]
 impl Step {
     /// A step that runs `words` and must succeed.
     pub fn new(does: &'static str, words: &[&str]) -> Self {
@@ -173,6 +176,8 @@ mod tests {
             .lines(3)
             .next("more");
         assert!(step.judge(Some(0), "PSID: X").is_ok());
+        let refusal = Step::new("", &["mlx-fw"]).ends_with(7);
+        assert!(refusal.judge(Some(7), "").is_ok() && refusal.judge(Some(0), "").is_err());
         let error = step.judge(Some(3), "PSID: X").unwrap_err().to_string();
         assert_eq!(error, "`mlx-fw query` ended with code 3, not 0");
         assert!(

@@ -18,7 +18,11 @@ mod tool;
 mod workspace;
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "The chores of this repository")]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about = "The chores of this repository"
+)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,

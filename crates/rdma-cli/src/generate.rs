@@ -131,7 +131,11 @@ fn reference(command: &Command) -> String {
         let mut verb = verb.clone().term_width(WIDTH);
         if !first {
             verb = verb.mut_args(|arg| {
-                if arg.is_global_set() || arg.get_id() == "help" { arg.hide(true) } else { arg }
+                if arg.is_global_set() || arg.get_id() == "help" {
+                    arg.hide(true)
+                } else {
+                    arg
+                }
             });
         }
         let name = full_name(&verb);

@@ -107,6 +107,16 @@ impl Log {
         self.lines.get(from..).unwrap_or_default().to_vec()
     }
 
+    /// As [`Log::last`], from the last line on that begins so, if one does.
+    pub fn last_from(&self, from: usize, begin: &str, count: usize) -> Vec<String> {
+        let lines = self.last(from, count);
+        let at = lines
+            .iter()
+            .rposition(|line| line.starts_with(begin))
+            .unwrap_or(0);
+        lines.get(at..).unwrap_or_default().to_vec()
+    }
+
     fn push(&mut self, line: String) {
         // A full disk must not hide what the step has to say.
         let _ = writeln!(self.file, "{line}");
@@ -276,6 +286,8 @@ mod tests {
         }
         assert_eq!(log.last(8, 40), ["8", "9"]);
         assert_eq!(log.last(0, 3), ["7", "8", "9"]);
+        assert_eq!(log.last_from(0, "8", 5), ["8", "9"]);
+        assert_eq!(log.last_from(0, "x", 2), ["8", "9"]);
         fs::remove_file(folder).unwrap();
     }
 }

@@ -165,10 +165,17 @@ fn run_step(step: &Step, path: PathBuf, tally: &mut Tally) -> Result<Outcome> {
         };
         if let Some(why) = error {
             println!("    FAILED: {}", command.shown());
+            // What failed tests printed is shown with the summary; here the lists of the good
+            // ones would only hide Cargo's own words.
+            let lines = if step.tests && tally.has_failures() {
+                log.last_from(from, "error: ", LAST_LINES)
+            } else {
+                log.last(from, LAST_LINES)
+            };
             failures.push(Failure {
                 why,
                 repeat: command.shown(),
-                lines: log.last(from, LAST_LINES),
+                lines,
             });
         }
     }

@@ -51,13 +51,18 @@ pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
     let xtask = Invocation::xtask;
     let fuzz = workspace.root.join("fuzz/Cargo.toml").exists();
 
-    let mut formats = vec![cargo(&["fmt", "--all", "--check"])];
+    let mut formats = vec![cargo(&[
+        "fmt", "--all", "--check", "--", "--color", "never",
+    ])];
     if fuzz {
         formats.push(cargo(&[
             "fmt",
             "--manifest-path",
             "fuzz/Cargo.toml",
             "--check",
+            "--",
+            "--color",
+            "never",
         ]));
     }
 

@@ -32,6 +32,11 @@ impl Tally {
         }
     }
 
+    /// Whether a test has failed.
+    pub fn has_failures(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
     fn skipped_count(&self) -> usize {
         self.skipped_in_words + self.ignored
     }
@@ -119,7 +124,7 @@ impl Observer<'_> {
             return died;
         }
         if let Some(result) = text.strip_prefix("test result: ") {
-            return Some(self.result(result));
+            return self.result(result);
         }
         if let Some(test) = text.strip_prefix("test ")
             && let Some((name, verdict)) = test.split_once(" ... ")
@@ -211,7 +216,7 @@ impl Observer<'_> {
         new.then(|| format!("SKIPPED: {full}: {reason}"))
     }
 
-    fn result(&mut self, result: &str) -> String {
+    fn result(&mut self, result: &str) -> Option<String> {
         let count = |word: &str| {
             let part = result
                 .split([';', '.'])
@@ -230,12 +235,15 @@ impl Observer<'_> {
                 .failed
                 .push(format!("{} (its name was lost in the output)", self.binary));
         }
+        if passed + failed == 0 {
+            return None;
+        }
         let verdict = if failed > 0 {
             format!(", {failed} FAILED")
         } else {
             String::new()
         };
-        format!("{:<28} {passed} passed{verdict}", self.binary)
+        Some(format!("{:<28} {passed} passed{verdict}", self.binary))
     }
 
     /// A binary that begins no result has crashed: that counts as a failed test.
