@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use rdma_lab::peer::{self, Lab, peer};
+
 use crate::workspace::shown;
 
 /// Installs the Debian packages that are missing.
@@ -23,84 +25,72 @@ pub struct Args {
     list: bool,
 }
 
-/// A package, a program or file by which one knows it elsewhere, and what it is needed for.
+/// A package, the programs or libraries by which one knows it elsewhere, and what it is needed for.
 struct Package {
     name: &'static str,
-    provides: &'static str,
-    needed_for: &'static str,
+    provides: &'static [&'static str],
+    needed_for: String,
 }
 
-const fn package(name: &'static str, provides: &'static str, needed_for: &'static str) -> Package {
-    Package {
+/// What the chores use beside what the labs do.
+const CHORES: &[(&str, &[&str], &str)] = &[("g++", &["g++"], "fuzz (libFuzzer is C++)")];
+
+/// Everything beside git, a C compiler and the Rust toolchain, by name.
+fn packages() -> Vec<Package> {
+    let labs = peer::packages().iter().map(|package| Package {
+        name: package.name,
+        provides: package.provides,
+        needed_for: package
+            .labs
+            .iter()
+            .map(|lab| purpose(*lab))
+            .collect::<Vec<_>>()
+            .join(", "),
+    });
+    let chores = CHORES.iter().map(|(name, provides, needed_for)| Package {
         name,
         provides,
-        needed_for,
+        needed_for: (*needed_for).to_owned(),
+    });
+    let mut packages: Vec<Package> = labs.chain(chores).collect();
+    packages.sort_by_key(|package| package.name);
+    packages.dedup_by_key(|package| package.name);
+    packages
+}
+
+fn purpose(lab: Lab) -> &'static str {
+    match lab {
+        Lab::Ibsim => "lab ibsim",
+        Lab::Qemu => "lab qemu",
+        Lab::Oracle => "tests that compare with it",
+        _ => "a lab",
     }
 }
 
-/// What the tests and labs use, beside git, a C compiler and the Rust toolchain.
-const PACKAGES: &[Package] = &[
-    package("busybox-static", "busybox", "lab qemu: the guest's shell"),
-    package("cpio", "cpio", "lab qemu: the guest's root file system"),
-    package("g++", "g++", "fuzz: libFuzzer is C++"),
-    package(
-        "ibsim-utils",
-        "ibsim",
-        "lab ibsim: the simulator that the C tools know",
-    ),
-    package(
-        "infiniband-diags",
-        "ibnetdiscover",
-        "lab ibsim: the reference for ib-diag",
-    ),
-    package("iproute2", "ip", "lab qemu: veth and rdma links"),
-    package("kmod", "depmod", "lab qemu: the guest's kernel modules"),
-    package("mstflint", "mstflint", "the reference for mlx-fw"),
-    package(
-        "opensm",
-        "opensm",
-        "lab ibsim: the reference subnet manager",
-    ),
-    package(
-        "perftest",
-        "ib_send_lat",
-        "lab qemu: the reference for measurements",
-    ),
-    package(
-        "qemu-system-x86",
-        "qemu-system-x86_64",
-        "lab qemu: the machine",
-    ),
-    package(
-        "rdmacm-utils",
-        "rping",
-        "lab qemu: a peer over the connection manager",
-    ),
-];
-
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<()> {
+    let packages = packages();
     if args.list {
-        for package in PACKAGES {
+        for package in &packages {
             println!("{:<20} {}", package.name, package.needed_for);
         }
         return Ok(());
     }
     if !Path::new("/usr/bin/dpkg-query").exists() {
-        return elsewhere();
+        return elsewhere(&packages);
     }
-    let missing = missing()?;
+    let missing = missing(&packages)?;
     if missing.is_empty() {
         println!(
             "all {} packages are installed; nothing to do",
-            PACKAGES.len()
+            packages.len()
         );
         return Ok(());
     }
     println!(
         "{} of {} packages are missing:",
         missing.len(),
-        PACKAGES.len()
+        packages.len()
     );
     for package in &missing {
         println!("  {:<20} {}", package.name, package.needed_for);
@@ -124,7 +114,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     twice(update).context("the package lists could not be updated")?;
     twice(install).context("the packages could not be installed")?;
-    let left = self::missing()?;
+    let left = self::missing(&packages)?;
     if !left.is_empty() {
         let names: Vec<&str> = left.iter().map(|package| package.name).collect();
         bail!("still missing after the installation: {}", names.join(" "));
@@ -134,19 +124,19 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// The packages that dpkg does not call installed.
-fn missing() -> Result<Vec<&'static Package>> {
+fn missing(packages: &[Package]) -> Result<Vec<&Package>> {
     let output = Command::new("dpkg-query")
         .args([
             "--show",
             "--showformat=${db:Status-Abbrev} ${binary:Package}\\n",
         ])
-        .args(PACKAGES.iter().map(|package| package.name))
+        .args(packages.iter().map(|package| package.name))
         .stdin(Stdio::null())
         .output()
         .context("dpkg-query could not be started")?;
     // Its exit code is 1 as soon as it does not know one of them; the list is complete all the same.
     let installed = installed(&String::from_utf8_lossy(&output.stdout));
-    Ok(PACKAGES
+    Ok(packages
         .iter()
         .filter(|package| !installed.iter().any(|i| i == package.name))
         .collect())
@@ -238,17 +228,13 @@ fn confirmed() -> Result<bool> {
 }
 
 /// Not a Debian: which programs are needed, and which of them are not on the path.
-fn elsewhere() -> Result<()> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = |program: &str| std::env::split_paths(&path).any(|dir| dir.join(program).exists());
-    let missing: Vec<&Package> = PACKAGES
-        .iter()
-        .filter(|package| !found(package.provides))
-        .collect();
+fn elsewhere(packages: &[Package]) -> Result<()> {
+    let lacks = |package: &Package| !package.provides.iter().all(|name| peer(name).is_some());
+    let missing: Vec<&Package> = packages.iter().filter(|package| lacks(package)).collect();
     if missing.is_empty() {
         println!(
-            "this is not a Debian, but all {} programs are here",
-            PACKAGES.len()
+            "this is not a Debian, but what {} packages of one have is here",
+            packages.len()
         );
         return Ok(());
     }
@@ -256,10 +242,12 @@ fn elsewhere() -> Result<()> {
     for package in &missing {
         println!(
             "  {:<20} {} (Debian: {})",
-            package.provides, package.needed_for, package.name
+            package.provides.join(", "),
+            package.needed_for,
+            package.name
         );
     }
-    bail!("{} programs are missing", missing.len());
+    bail!("{} packages are missing", missing.len());
 }
 
 #[cfg(test)]
@@ -273,14 +261,18 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_sorted_and_named_once() {
-        for pair in PACKAGES.windows(2) {
+    fn every_package_is_named_once_with_its_purpose() {
+        let packages = packages();
+        for pair in packages.windows(2) {
             assert!(
                 pair[0].name < pair[1].name,
                 "{} before {}",
                 pair[0].name,
                 pair[1].name
             );
+        }
+        for package in packages {
+            assert!(!package.needed_for.is_empty() && !package.provides.is_empty());
         }
     }
 }
