@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::peer;
@@ -307,8 +307,10 @@ pub fn run(command: &Command, limit: Duration) -> Result<Output> {
 pub fn run_in_foreground(command: &Command) -> Result<i32> {
     let name = command_line(command);
     let mut child = spawn(guarded(command)?).with_context(|| format!("starting {name}"))?;
-    child
-        .wait()
+    live().foreground.insert(child.id(), ());
+    let ended = child.wait();
+    live().foreground.remove(&child.id());
+    ended
         .map(exit_code)
         .with_context(|| format!("waiting for {name}"))
 }
@@ -349,6 +351,14 @@ impl Drop for Folder {
 /// Kills every program and removes every folder of this process: for a signal handler's thread, just before it exits.
 pub fn stop_all() {
     let mut live = live();
+    // A command in the foreground shares our group, which may be the caller's too: only what descends from it is killed.
+    for id in std::mem::take(&mut live.foreground).into_keys() {
+        for id in descendants(id) {
+            if let Ok(id) = i32::try_from(id) {
+                let _ = kill(Pid::from_raw(id), Signal::SIGKILL);
+            }
+        }
+    }
     for group in std::mem::take(&mut live.groups).into_keys() {
         signal(group, Signal::SIGKILL);
     }
@@ -409,15 +419,44 @@ pub(crate) fn spawn(command: Command) -> std::io::Result<Child> {
 #[derive(Debug, Default)]
 struct Live {
     groups: BTreeMap<u32, ()>,
+    foreground: BTreeMap<u32, ()>,
     folders: BTreeMap<PathBuf, ()>,
 }
 
 fn live() -> MutexGuard<'static, Live> {
     static LIVE: Mutex<Live> = Mutex::new(Live {
         groups: BTreeMap::new(),
+        foreground: BTreeMap::new(),
         folders: BTreeMap::new(),
     });
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The process and all that descend from it, as `/proc` has them now.
+fn descendants(id: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let child = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
+            // `pid (name) state parent …`
+            let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
+            Some((child, parent))
+        })
+        .collect();
+    let mut found = vec![id];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, of)| *of == parent)
+                .map(|(child, _)| *child),
+        );
+        next += 1;
+    }
+    found
 }
 
 /// Whether a process with this id runs; one that has ended but was not waited for does not.

@@ -181,7 +181,7 @@ impl Builder {
             .arg(&initrd)
             .args([
                 "-append",
-                "console=ttyS0 quiet panic=-1 mitigations=off",
+                "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable cryptomgr.notests audit=0 apparmor=0",
                 "-serial",
                 "stdio",
             ])
