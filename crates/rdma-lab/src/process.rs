@@ -125,6 +125,12 @@ impl Running {
         self.child.id()
     }
 
+    /// The time since its start.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     /// What it wrote to stdout up to now.
     #[must_use]
     pub fn stdout(&self) -> Vec<u8> {
@@ -206,7 +212,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end; kills it when `limit` passes or when `alive` reports an error.
+    /// Waits for its end; kills it when `limit` has passed since its start, or when `alive` reports an error.
     ///
     /// # Errors
     /// A program that does not end within `limit`: it is killed, and the message holds what it said.

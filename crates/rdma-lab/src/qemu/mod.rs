@@ -359,13 +359,8 @@ impl Guest {
     /// When QEMU does not end within 30 s; it is killed then.
     pub fn power_off(mut self) -> Result<()> {
         self.link.send("END\n")?;
-        let Self { server, .. } = self;
-        server
-            .finish(
-                Duration::from_secs(3600 * 24).min(self.booted + Duration::from_secs(3600)),
-                || Ok(()),
-            )
-            .map(|_| ())
+        let limit = self.server.elapsed() + Duration::from_secs(30);
+        self.server.finish(limit, || Ok(())).map(|_| ())
     }
 
     fn setup(&mut self, what: &str, script: &str) -> Result<()> {

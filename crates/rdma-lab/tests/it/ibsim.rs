@@ -1,5 +1,6 @@
 //! ibsim, OpenSM and infiniband-diags.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -281,4 +282,38 @@ fn the_real_fabric_of_582_hosts_comes_up() {
         (seen.switches, seen.adapters),
         (sim.counts().switches, sim.counts().adapters)
     );
+}
+
+#[test]
+fn a_net_beyond_ibsims_own_limits_is_served() {
+    if skip::lacks_ibsim("a_net_beyond_ibsims_own_limits_is_served") {
+        return;
+    }
+    // One switch over 17 over 289: more than the 256 that ibsim takes unless told otherwise.
+    let mut net = String::from("Switch 17 \"top\"\n");
+    let mut rest = String::new();
+    for middle in 1..=17 {
+        writeln!(net, "[{middle}] \"m{middle}\"[18]").expect("a string");
+        writeln!(rest, "\nSwitch 18 \"m{middle}\"\n[18] \"top\"[{middle}]").expect("a string");
+        for leaf in 1..=17 {
+            writeln!(rest, "[{leaf}] \"l{middle}.{leaf}\"[1]").expect("a string");
+        }
+        for leaf in 1..=17 {
+            writeln!(
+                rest,
+                "\nSwitch 2 \"l{middle}.{leaf}\"\n[1] \"m{middle}\"[{leaf}]"
+            )
+            .expect("a string");
+        }
+    }
+    net.push_str(&rest);
+    let sim = start(&net);
+    assert_eq!(sim.counts().switches, 1 + 17 + 289);
+    let found = sim
+        .run("ibswitches", &[], None)
+        .expect("runs")
+        .success()
+        .expect("exit code 0")
+        .stdout_text();
+    assert_eq!(found.lines().count(), 1 + 17 + 289, "{}", sim.messages());
 }
