@@ -132,10 +132,11 @@ impl Ibsim {
     /// # Errors
     /// A missing package, a net that ibsim refuses (the message holds what it said), or no answer in time.
     pub fn start(net: &str, options: &Options) -> Result<Self> {
+        let ibsim = peer::need("ibsim")?;
         let folder = Folder::new()?;
         let file = folder.path().join("net");
         std::fs::write(&file, net).with_context(|| format!("writing {}", file.display()))?;
-        Self::launch(&file, net, folder, options).context("ibsim can't serve this net")
+        Self::launch(&ibsim, &file, net, folder, options).context("ibsim can't serve this net")
     }
 
     /// Starts ibsim on a net file and waits until it answers.
@@ -143,18 +144,24 @@ impl Ibsim {
     /// # Errors
     /// As [`Ibsim::start`], and a file that can't be read.
     pub fn start_file(file: &Path, options: &Options) -> Result<Self> {
+        let ibsim = peer::need("ibsim")?;
         let net = std::fs::read(file)
             .with_context(|| format!("reading the net file {}", file.display()))?;
         let net = String::from_utf8_lossy(&net);
         let absolute =
             std::path::absolute(file).with_context(|| format!("finding {}", file.display()))?;
-        Self::launch(&absolute, &net, Folder::new()?, options)
+        Self::launch(&ibsim, &absolute, &net, Folder::new()?, options)
             .with_context(|| format!("ibsim can't serve {}", file.display()))
     }
 
-    fn launch(file: &Path, net: &str, folder: Folder, options: &Options) -> Result<Self> {
+    fn launch(
+        ibsim: &Path,
+        file: &Path,
+        net: &str,
+        folder: Folder,
+        options: &Options,
+    ) -> Result<Self> {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
-        let ibsim = peer::need("ibsim")?;
         let preload = peer::need("libumad2sim.so")?;
         let counts = Counts::of(net);
         if counts.nodes() == 0 {

@@ -226,12 +226,14 @@ fn downloaded(cache: &Path) -> Option<PathBuf> {
         .flat_map(entries)
         .filter(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            // The cloud kernels have no rxe.
-            name.starts_with("linux-image-")
-                && name.ends_with("-amd64_amd64.deb".trim_start_matches("-amd64"))
-                && name.contains("-amd64_")
-                && !name.contains("cloud")
-                && !name.contains("rt-")
+            // Not the meta package, and neither the cloud kernels, which have no rxe, nor the real-time ones.
+            let release = name.strip_prefix("linux-image-").unwrap_or_default();
+            release.starts_with(|first: char| first.is_ascii_digit())
+                && release.contains("-amd64_")
+                && release.ends_with("_amd64.deb")
+                && !["cloud", "rt-"]
+                    .iter()
+                    .any(|flavour| release.contains(flavour))
         })
         .collect();
     packages.sort();

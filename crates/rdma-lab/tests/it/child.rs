@@ -1,6 +1,7 @@
 //! Tests that run themselves again in a process of their own, to take packages away from it or to kill it.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -50,7 +51,7 @@ fn a_missing_package_is_named() {
         String::from_utf8_lossy(&output.stderr),
     );
     assert!(output.status.success(), "{stdout}{stderr}");
-    let ibsim = "[ibsim can't serve this net: ibsim not found: install package ibsim-utils, or run: cargo xtask deps]";
+    let ibsim = "[ibsim not found: install package ibsim-utils, or run: cargo xtask deps]";
     let qemu =
         "[qemu-system-x86_64 not found: install package qemu-system-x86, or run: cargo xtask deps]";
     assert!(stdout.contains(ibsim) && stdout.contains(qemu), "{stdout}");
@@ -117,4 +118,76 @@ fn runs(id: &str) -> bool {
         std::fs::read_to_string(Path::new("/proc").join(id).join("stat")).unwrap_or_default();
     stat.rsplit_once(") ")
         .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+#[test]
+fn a_kernel_that_apt_can_not_bring_is_explained() {
+    const TEST: &str = "child::a_kernel_that_apt_can_not_bring_is_explained";
+    if skip::lacks_qemu(TEST) {
+        return;
+    }
+    if is_child() {
+        let error = Guest::builder().boot().expect_err("no kernel");
+        println!("[{error:#}]");
+        return;
+    }
+    let have = |path: &str| {
+        std::fs::read_dir(path)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|entry| {
+                entry
+                    .file_name()
+                    .to_string_lossy()
+                    .starts_with("linux-image-")
+            })
+    };
+    if have("/var/cache/apt/archives") {
+        return skip::skip(TEST, "apt has a kernel package here already");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = format!(
+        "{}:{}",
+        folder.path().display(),
+        std::env::var("PATH").expect("a PATH")
+    );
+    let known = "echo '  Depends: linux-image-6.1.0-0-amd64'";
+    let damaged = "echo damaged > linux-image-6.1.0-0-amd64_6.1_amd64.deb";
+    for (apt_cache, apt_get, why) in [
+        (
+            "exit 100",
+            "exit 100",
+            "apt knows no package linux-image-amd64: run apt-get update as root, or put a linux-image",
+        ),
+        (
+            known,
+            "echo 'E: Failed to fetch' >&2; exit 100",
+            "apt can't download linux-image-6.1.0-0-amd64: check the network",
+        ),
+        (
+            known,
+            "exit 0",
+            "apt downloaded no linux-image-6.1.0-0-amd64",
+        ),
+        (
+            known,
+            damaged,
+            "can't be unpacked: remove it if it is damaged",
+        ),
+    ] {
+        for (program, script) in [("apt-cache", apt_cache), ("apt-get", apt_get)] {
+            let file = folder.path().join(program);
+            std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("written");
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))
+                .expect("executable");
+        }
+        let output = again(TEST)
+            .env("PATH", &path)
+            .env("RDMA_LAB_CACHE", folder.path().join("cache"))
+            .output()
+            .expect("runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains(why), "{said}");
+    }
 }
