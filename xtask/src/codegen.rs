@@ -197,12 +197,12 @@ fn with_commands(text: &str, commands: &[(String, String)]) -> Result<String> {
     let Some((_, after)) = rest.split_once(END) else {
         bail!("README.md has no line `{END}` after `{BEGIN}`");
     };
-    let mut list = String::from("\n| command | does |\n|---|---|\n");
+    let mut list = String::from("\n\n| command | does |\n|---|---|\n");
     for (name, about) in commands {
         let about = about.replace('|', "\\|");
         list.push_str(&format!("| `{name}` | {about} |\n"));
     }
-    Ok(format!("{before}{BEGIN}{list}{END}{after}"))
+    Ok(format!("{before}{BEGIN}{list}\n{END}{after}"))
 }
 
 #[cfg(test)]

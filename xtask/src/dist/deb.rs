@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -68,20 +69,12 @@ fn lay_out(stage: &Stage, top: &Path) -> Result<BTreeSet<String>> {
     }
     let doc = share.join("doc").join(NAME);
     fs::create_dir_all(&doc)?;
-    let texts = [
-        ("copyright", copyright(&stage.root)?),
-        ("changelog.Debian", changelog(stage)?),
-    ];
-    for (name, text) in texts {
-        let path = doc.join(name);
-        fs::write(&path, text)?;
-        let path = place(&path, &doc, name, 0o644).or_else(|_| anyhow::Ok(path))?;
-        placed.push(if name == "copyright" {
-            path
-        } else {
-            zipped(&path)?
-        });
-    }
+    placed.push(written(&doc, "copyright", &copyright(&stage.root)?)?);
+    placed.push(zipped(&written(
+        &doc,
+        "changelog.Debian",
+        &changelog(stage)?,
+    )?)?);
     let changes = stage.root.join("CHANGELOG.md");
     if changes.exists() {
         placed.push(zipped(&place(&changes, &doc, "changelog", 0o644)?)?);
@@ -148,6 +141,14 @@ fn changelog(stage: &Stage) -> Result<String> {
     ))
 }
 
+/// Writes a text that everyone may read.
+fn written(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
+    let path = folder.join(name);
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
+    Ok(path)
+}
+
 /// Compresses a file in place, the same each time.
 fn zipped(path: &Path) -> Result<PathBuf> {
     must(
@@ -209,15 +210,19 @@ fn attempt(stage: &Stage, package: &Path, wanted: &BTreeSet<String>, trial: &Pat
     Ok(())
 }
 
-/// The files of `dpkg-deb --contents`, which must all be root's.
+/// The files of `dpkg-deb --contents`, which must all be root's, and hold something.
 fn files(listing: &str) -> Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     for line in listing.lines().filter(|line| line.starts_with('-')) {
         let mut words = line.split_whitespace();
         let owner = words.nth(1).unwrap_or_default();
-        let path = words.nth(3).unwrap_or_default();
+        let size = words.next().unwrap_or_default();
+        let path = words.nth(2).unwrap_or_default();
         if owner != "root/root" {
             bail!("{path} belongs to {owner}");
+        }
+        if size == "0" {
+            bail!("{path} is empty");
         }
         files.insert(path.to_owned());
     }
@@ -251,5 +256,6 @@ mod tests {
             ["./usr/bin/mlx-fw"]
         );
         assert!(files(&listing.replace("-rwxr-xr-x root/root", "-rwxr-xr-x me/me")).is_err());
+        assert!(files(&listing.replace("1000", "0")).is_err());
     }
 }

@@ -92,7 +92,7 @@ pub fn whitespace(tree: &Tree) -> Vec<Finding> {
                 "a carriage return at the end of the line"
             } else if line.ends_with([' ', '\t']) {
                 "whitespace at the end of the line"
-            } else if line.contains('\t') && (path.ends_with(".rs") || path.ends_with(".toml")) {
+            } else if line.contains('\t') && path.ends_with(".toml") {
                 "a tab"
             } else {
                 continue;
@@ -144,7 +144,7 @@ mod tests {
                 []
             );
         }
-        assert_eq!(whitespace(&Tree::with(&[("a.rs", "a\tb\n")])).len(), 1);
+        assert_eq!(whitespace(&Tree::with(&[("a.toml", "a\tb\n")])).len(), 1);
         assert_eq!(
             whitespace(&Tree::with(&[("a.rs", "a\n\nb\n"), ("b.rs", "")])),
             []
