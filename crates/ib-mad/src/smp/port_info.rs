@@ -6,7 +6,7 @@ use rdma_wire::{Be16, Be24, Be32, Be64, assert_layout, open_enum};
 
 use crate::id::Lid;
 
-use super::{LinkSpeed, LinkWidth, MlnxExtPortInfo};
+use super::{LinkSpeed, LinkWidth};
 
 open_enum! {
     /// The logical state of a port.
@@ -413,15 +413,12 @@ impl PortInfo {
         }
     }
 
-    /// The speed in use. `node` is as in [`PortInfo::ext_speed_code`]; `vendor` is what the port
-    /// answered about FDR10, where it was asked.
+    /// The speed in use. `node` is as in [`PortInfo::ext_speed_code`]; `fdr10` is what
+    /// [`MlnxExtPortInfo`](super::MlnxExtPortInfo) says, where the port was asked.
     #[must_use]
-    pub fn speed(&self, node: &Self, vendor: Option<&MlnxExtPortInfo>) -> LinkSpeed {
+    pub fn speed(&self, node: &Self, fdr10: bool) -> LinkSpeed {
         match self.ext_speed_code(node) {
-            0 => {
-                let fdr10 = vendor.is_some_and(|info| info.active.fdr10());
-                LinkSpeed::of(self.link_speed.active(), fdr10)
-            }
+            0 => LinkSpeed::of(self.link_speed.active(), fdr10),
             code => LinkSpeed::of_ext(code),
         }
     }

@@ -1,0 +1,3 @@
+//! What connects the state machines with a port.
+
+pub mod driver;
