@@ -17,6 +17,8 @@
 //!
 //! **Not here**: adapters and sockets (`rdma-host`), wire types (`ib-mad`), simulated fabrics.
 
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod core;
 pub mod diag;
 mod error;

@@ -9,6 +9,8 @@
 //!
 //! **Not here**: protocols. This crate moves bytes; [`ib_mad`] knows what they say.
 
+#[cfg(feature = "cli")]
+mod cli;
 mod clock;
 mod error;
 mod fd;

@@ -1,0 +1,4 @@
+//! One file a verb.
+
+pub(super) mod ports;
+pub(super) mod topology;

@@ -1,0 +1,3 @@
+//! Reports as text.
+
+pub(super) mod topology;

@@ -1,0 +1,3 @@
+//! What tools need of this crate beyond its library.
+
+mod explain;
