@@ -1,0 +1,5 @@
+//! The command `mlx-fw`.
+
+fn main() -> std::process::ExitCode {
+    rdma_cli::main::<mlx_fw::cli::Cli>()
+}

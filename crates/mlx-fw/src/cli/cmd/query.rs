@@ -1,0 +1,43 @@
+//! `mlx-fw query`.
+
+use rdma_cli::{Context, Exit, Failure};
+
+use crate::cli::source::{Source, about};
+use crate::cli::{Compat, render};
+use crate::image::Image;
+
+/// Say what an image is: version, board, GUIDs, protection
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes: 0 answered, 3 no image or unreadable, 4 PSID not in the archive")]
+pub(crate) struct Cmd {
+    #[command(flatten)]
+    source: Source,
+
+    /// Say everything: names, parameter file, sections
+    #[arg(long)]
+    full: bool,
+
+    /// Print the text of another program, with its exit code
+    #[arg(long, value_name = "PROGRAM")]
+    compat: Option<Compat>,
+}
+
+impl Cmd {
+    pub(crate) fn run(self, ctx: &mut Context) -> Result<Exit, Failure> {
+        let bytes = self.source.image()?;
+        if self.compat.is_some() {
+            let file = self.source.file.display().to_string();
+            let (text, good) = render::flint::query(&bytes, &file, self.full);
+            ctx.print_raw(&text)?;
+            return Ok(if good { Exit::Ok } else { Exit::No });
+        }
+        let report = Image::parse(&bytes)
+            .and_then(|image| crate::query(&image, self.full))
+            .map_err(about(&self.source.file))?;
+        ctx.emit(&report, render::query::text)?;
+        for warning in &report.warnings {
+            ctx.warn(warning);
+        }
+        Ok(Exit::Ok)
+    }
+}

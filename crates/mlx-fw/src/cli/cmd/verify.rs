@@ -1,0 +1,36 @@
+//! `mlx-fw verify`.
+
+use rdma_cli::{Context, Exit, Failure};
+
+use crate::cli::source::{Source, about};
+use crate::cli::{Compat, render};
+use crate::image::Image;
+
+/// Check every part of an image against its CRC
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes: 0 all is well, 1 something is wrong, 3 no image or unreadable, 4 PSID not in the archive")]
+pub(crate) struct Cmd {
+    #[command(flatten)]
+    source: Source,
+
+    /// Print the text of another program, with its exit code
+    #[arg(long, value_name = "PROGRAM")]
+    compat: Option<Compat>,
+}
+
+impl Cmd {
+    pub(crate) fn run(self, ctx: &mut Context) -> Result<Exit, Failure> {
+        let bytes = self.source.image()?;
+        if self.compat.is_some() {
+            let file = self.source.file.display().to_string();
+            let (text, good) = render::flint::verify(&bytes, &file);
+            ctx.print_raw(&text)?;
+            return Ok(if good { Exit::Ok } else { Exit::No });
+        }
+        let report = Image::parse(&bytes)
+            .map(|image| crate::verify(&image))
+            .map_err(about(&self.source.file))?;
+        ctx.emit(&report, render::verify::text)?;
+        Ok(if report.ok { Exit::Ok } else { Exit::No })
+    }
+}
