@@ -1,101 +1,28 @@
 //! The real ibsim loads what we write, and the real ibnetdiscover sees on it what we meant.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use ib_sim::topo::file::{read, write};
 use ib_sim::topo::{Spec, Topology};
-
-use super::peer_missing;
-
-const PRELOAD: &str = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so";
-
-/// An ibsim that ends with the test.
-struct Ibsim(Child);
-
-impl Drop for Ibsim {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn present(test: &str) -> bool {
-    let found = |program: &str| Command::new(program).arg("-h").output().is_ok();
-    if !found("ibsim") || !Path::new(PRELOAD).exists() {
-        peer_missing(test, "ibsim (packages ibsim-utils and libumad2sim0)");
-        return false;
-    }
-    if !found("ibnetdiscover") {
-        peer_missing(test, "ibnetdiscover (package infiniband-diags)");
-        return false;
-    }
-    true
-}
+use rdma_lab::ibsim::{Ibsim, Options};
+use rdma_lab::skip;
 
 /// Serves the net file and returns what ibnetdiscover prints on it.
 fn discover(name: &str, net: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("net");
-    std::fs::write(&file, net).unwrap();
-    let socket = format!("ibsim-test-{}-{name}", std::process::id());
-    let log = std::fs::File::create(folder.path().join("log")).unwrap();
-    let child = Command::new("ibsim")
-        .args(["-s", "-n", "-N", "14000", "-S", "2000", "-P", "90000"])
-        .arg(&file)
-        .env("IBSIM_SOCKNAME", &socket)
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .unwrap();
-    let mut ibsim = Ibsim(child);
-    let text = || std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
-    let start = Instant::now();
-    // A client that comes before the socket waits for two seconds: watch for the socket instead.
-    while !std::fs::read_to_string("/proc/net/unix")
-        .unwrap_or_default()
-        .contains(&socket)
-    {
-        assert!(
-            ibsim.0.try_wait().unwrap().is_none(),
-            "ibsim refused the net of {name}:\n{}",
-            text()
-        );
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "ibsim does not start:\n{}",
-            text()
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let mut client = Command::new("timeout");
-    client.args(["120", "ibnetdiscover", "-o", "32"]);
-    client
-        .env("IBSIM_SOCKNAME", &socket)
-        .env("LD_PRELOAD", PRELOAD)
-        .current_dir(folder.path());
-    if let Some(host) = net
+    let sim = Ibsim::start(net, &Options::default()).unwrap_or_else(|e| panic!("{name}: {e:#}"));
+    let host = net
         .lines()
         .find(|l| l.starts_with("Ca"))
-        .and_then(|l| l.split('"').nth(1))
-    {
-        client.env("SIM_HOST", host);
-    }
-    let output = client.output().unwrap();
-    assert!(
-        output.status.success(),
-        "ibnetdiscover on {name}: {}\n{}",
-        String::from_utf8_lossy(&output.stderr),
-        text()
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
+        .and_then(|l| l.split('"').nth(1));
+    let output = sim.run("ibnetdiscover", &["-o", "32"], host);
+    let output = output
+        .and_then(|o| o.success())
+        .unwrap_or_else(|e| panic!("{name}: {e:#}"));
+    output.stdout_text().to_string()
 }
 
 /// What two topologies must have in common: nodes by GUID, and cables with their rates.
-fn facts(t: &Topology) -> Vec<String> {
+pub(crate) fn facts(t: &Topology) -> Vec<String> {
     let guid = |node: usize| t.node(node).unwrap().guid;
     let mut facts: Vec<String> = t
         .nodes()
@@ -128,7 +55,7 @@ fn facts(t: &Topology) -> Vec<String> {
 
 #[test]
 fn ibnetdiscover_sees_every_generated_net() {
-    if !present("ibnetdiscover_sees_every_generated_net") {
+    if skip::lacks_ibsim("ibnetdiscover_sees_every_generated_net") {
         return;
     }
     for (i, spec) in [
@@ -162,7 +89,7 @@ fn ibnetdiscover_sees_every_generated_net() {
 
 #[test]
 fn ibsim_and_the_reader_agree_on_ibsims_own_examples() {
-    if !present("ibsim_and_the_reader_agree_on_ibsims_own_examples") {
+    if skip::lacks_ibsim("ibsim_and_the_reader_agree_on_ibsims_own_examples") {
         return;
     }
     for name in [
@@ -174,7 +101,7 @@ fn ibsim_and_the_reader_agree_on_ibsims_own_examples() {
     ] {
         let path = Path::new("/usr/share/doc/ibsim-utils/net-examples").join(name);
         let Ok(net) = std::fs::read_to_string(&path) else {
-            peer_missing(
+            skip::peer_missing(
                 "ibsim_and_the_reader_agree_on_ibsims_own_examples",
                 &path.display().to_string(),
             );
