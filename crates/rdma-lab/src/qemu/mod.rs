@@ -250,6 +250,20 @@ impl Builder {
     }
 }
 
+/// A script's first line that says something, for messages.
+fn headline(script: &str) -> String {
+    let mut lines = script
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    if lines.next().is_some() {
+        format!("{first} …")
+    } else {
+        first.to_owned()
+    }
+}
+
 /// Adds the device and waits until its port is active, at most for 10 s.
 fn device_script(kind: &str) -> String {
     format!(
@@ -293,7 +307,8 @@ impl Guest {
             link::encode(script.as_bytes())
         ))?;
         let deadline = begun + Duration::from_secs(seconds) + GRACE;
-        let died = || format!("running in the guest: {script}");
+        let name = headline(script);
+        let died = || format!("running in the guest: {name}");
         let head = self.read_line(deadline).with_context(died)?;
         let stdout = link::decode(&self.read_line(deadline).with_context(died)?)?;
         let stderr = link::decode(&self.read_line(deadline).with_context(died)?)?;
@@ -306,7 +321,7 @@ impl Guest {
         }
         if late == "1" {
             bail!(
-                "in the guest, this did not end within {seconds} s and was killed: {script}\n{}",
+                "in the guest, this did not end within {seconds} s and was killed: {name}\n{}",
                 tail(&[&stdout, &stderr])
             );
         }
@@ -315,7 +330,7 @@ impl Guest {
             .with_context(|| format!("the guest answered {head:?}"))?;
         let wall = Duration::from_millis(millis.parse().unwrap_or(0));
         Ok(Output {
-            command: script.to_owned(),
+            command: name,
             stdout,
             stderr,
             code,
@@ -364,10 +379,23 @@ impl Guest {
     }
 
     fn setup(&mut self, what: &str, script: &str) -> Result<()> {
-        self.run(script, Duration::from_secs(60))
-            .and_then(Output::success)
-            .map(|_| ())
-            .with_context(|| format!("{what} in the guest"))
+        let output = self
+            .run(script, Duration::from_secs(60))
+            .with_context(|| format!("{what} in the guest"))?;
+        if output.code == 0 {
+            return Ok(());
+        }
+        // The reason is often only in the kernel's log.
+        let log = self
+            .run("dmesg | tail -n 5", Duration::from_secs(60))
+            .map(|log| log.stdout)
+            .unwrap_or_default();
+        bail!(
+            "{what} in the guest failed with exit code {}\n{}\nthe kernel's last words:\n{}",
+            output.code,
+            tail(&[&output.stdout, &output.stderr]),
+            tail(&[&log])
+        );
     }
 
     fn read_line(&mut self, deadline: Instant) -> Result<String> {
