@@ -8,7 +8,7 @@
 //! | [`ibsim`] | ibsim with any net file; OpenSM, infiniband-diags and our own tools attached to it |
 //! | [`qemu`] | a guest with Linux rxe and siw, perftest, rping and any of our binaries |
 //! | [`mod@testdata`], [`skip`] | the real files that are not part of the repository, and how a test says that it did not run |
-//! | [`peer`] | where a peer program is, and which Debian package it comes from |
+//! | [`mod@peer`] | where a peer program is, and which Debian package it comes from |
 //! | [`process`] | child processes that can't outlive the test that started them |
 //!
 //! ```no_run

@@ -1,0 +1,3 @@
+//! The chores, run as a user runs them.
+
+mod lab;
