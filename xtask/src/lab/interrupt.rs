@@ -12,8 +12,7 @@ pub(super) fn clean_up_on_signals() -> Result<()> {
         Signals::new([SIGINT, SIGTERM, SIGHUP]).context("installing a signal handler")?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            rdma_lab::process::stop_all();
-            std::process::exit(128 + signal);
+            rdma_lab::process::stop_all_and_exit(128 + signal);
         }
     });
     Ok(())

@@ -1,8 +1,11 @@
 //! Child processes that can't outlive the test that started them.
 //!
 //! Four nets, since each has a hole: a process is killed with its group when its value is dropped (also by a panic); the kernel kills it when
-//! this process dies (`setpriv --pdeathsig`, since `prctl` would need unsafe code); [`stop_all`] kills what is left from a signal handler;
+//! this process dies (`setpriv --pdeathsig`, since `prctl` would need unsafe code); [`stop_all_and_exit`] kills what is left from a signal handler;
 //! and every wait has an end.
+
+mod stream;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,14 +13,16 @@ use std::io::Write as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 use crate::peer;
+use stream::Stream;
+pub(crate) use tree::is_running;
+use tree::{kill_tree, signal};
 
 /// What a command printed and how it ended.
 #[derive(Debug, Clone)]
@@ -321,7 +326,7 @@ pub fn run_in_foreground(command: &Command) -> Result<i32> {
         .with_context(|| format!("waiting for {name}"))
 }
 
-/// A folder that is removed when dropped, and by [`stop_all`].
+/// A folder that is removed when dropped, and by [`stop_all_and_exit`].
 #[derive(Debug)]
 pub struct Folder {
     inner: tempfile::TempDir,
@@ -354,26 +359,29 @@ impl Drop for Folder {
     }
 }
 
-/// Kills every program and removes every folder of this process: for a signal handler's thread, just before it exits.
-pub fn stop_all() {
+/// Kills every program, removes every folder of this process and ends it: for the thread that waits for signals.
+pub fn stop_all_and_exit(code: i32) -> ! {
+    // Kept until the end, so that no other thread starts or tidies up anything, or exits with another code, meanwhile.
     let mut live = live();
     // A command in the foreground shares our group, which may be the caller's too: only what descends from it is killed.
     for id in std::mem::take(&mut live.foreground).into_keys() {
-        for id in descendants(id) {
-            if let Ok(id) = i32::try_from(id) {
-                let _ = kill(Pid::from_raw(id), Signal::SIGKILL);
-            }
-        }
+        kill_tree(id);
     }
-    for group in std::mem::take(&mut live.groups).into_keys() {
+    let groups: Vec<u32> = std::mem::take(&mut live.groups).into_keys().collect();
+    for &group in &groups {
         signal(group, Signal::SIGKILL);
     }
-    for folder in std::mem::take(&mut live.folders).into_keys() {
-        // A program that is dying may still write: a second try is enough in practice, and a leftover folder is harmless.
-        if std::fs::remove_dir_all(&folder).is_err() {
-            let _ = std::fs::remove_dir_all(&folder);
-        }
+    // What is dying may still write into its folder.
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while groups.iter().any(|group| is_running(&group.to_string())) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
     }
+    for folder in std::mem::take(&mut live.folders).into_keys() {
+        // A folder that is left is harmless, and there is nobody to tell.
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+    #[expect(clippy::exit, reason = "this is what it is for")]
+    std::process::exit(code)
 }
 
 /// `command` behind `setpriv`, which asks the kernel to kill it when this process dies, and `env`, so that a preload reaches only the program itself.
@@ -421,7 +429,7 @@ pub(crate) fn spawn(command: Command) -> std::io::Result<Child> {
     child.recv().map_err(|_| gone())?
 }
 
-/// What [`stop_all`] has to stop.
+/// What [`stop_all_and_exit`] has to stop.
 #[derive(Debug, Default)]
 struct Live {
     groups: BTreeMap<u32, ()>,
@@ -436,48 +444,6 @@ fn live() -> MutexGuard<'static, Live> {
         folders: BTreeMap::new(),
     });
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The process and all that descend from it, as `/proc` has them now.
-fn descendants(id: u32) -> Vec<u32> {
-    let parents: Vec<(u32, u32)> = std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| {
-            let child = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
-            // `pid (name) state parent …`
-            let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
-            Some((child, parent))
-        })
-        .collect();
-    let mut found = vec![id];
-    let mut next = 0;
-    while let Some(&parent) = found.get(next) {
-        found.extend(
-            parents
-                .iter()
-                .filter(|(_, of)| *of == parent)
-                .map(|(child, _)| *child),
-        );
-        next += 1;
-    }
-    found
-}
-
-/// Whether a process with this id runs; one that has ended but was not waited for does not.
-pub(crate) fn is_running(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name in parentheses may hold anything, so the state is what follows the last one.
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
-fn signal(group: u32, signal: Signal) {
-    // A group that is gone already is what we want.
-    if let Ok(group) = i32::try_from(group) {
-        let _ = killpg(Pid::from_raw(group), signal);
-    }
 }
 
 fn exit_code(status: ExitStatus) -> i32 {
@@ -496,67 +462,4 @@ pub(crate) fn command_line(command: &Command) -> String {
         .map(OsStr::to_string_lossy)
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-/// What a program wrote, collected by a thread.
-#[derive(Debug, Clone)]
-struct Stream {
-    shared: Arc<(Mutex<Collected>, Condvar)>,
-}
-
-#[derive(Debug, Default)]
-struct Collected {
-    bytes: Vec<u8>,
-    ended: bool,
-}
-
-impl Stream {
-    fn collect(source: Option<impl std::io::Read + Send + 'static>) -> Self {
-        let shared = Arc::new((Mutex::new(Collected::default()), Condvar::new()));
-        let stream = Self {
-            shared: Arc::clone(&shared),
-        };
-        std::thread::spawn(move || {
-            let mut chunk = [0; 8192];
-            let mut source = source;
-            loop {
-                let got = source
-                    .as_mut()
-                    .map_or(0, |source| source.read(&mut chunk).unwrap_or(0));
-                let mut collected = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
-                collected
-                    .bytes
-                    .extend_from_slice(chunk.get(..got).unwrap_or_default());
-                collected.ended = got == 0;
-                shared.1.notify_all();
-                if got == 0 {
-                    return;
-                }
-            }
-        });
-        stream
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        self.lock().bytes.clone()
-    }
-
-    fn ended(&self) -> bool {
-        self.lock().ended
-    }
-
-    /// Sleeps until something new arrives, at most for `limit`.
-    fn wait(&self, limit: Duration) {
-        let guard = self.lock();
-        if guard.ended {
-            drop(guard);
-            std::thread::sleep(limit.min(Duration::from_millis(1)));
-            return;
-        }
-        let _ = self.shared.1.wait_timeout(guard, limit);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Collected> {
-        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
