@@ -123,6 +123,7 @@ pub struct Ibsim {
     preload: PathBuf,
     folder: Folder,
     counts: Counts,
+    net: String,
     run_within: Duration,
 }
 
@@ -203,6 +204,7 @@ impl Ibsim {
             preload,
             folder,
             counts,
+            net: net.to_owned(),
             run_within: options.run_within,
         })
     }
@@ -278,13 +280,16 @@ impl Ibsim {
     /// `program` is a peer's name or a path, of one of our own binaries for example.
     ///
     /// # Errors
-    /// A missing program, by its package.
+    /// A missing program, by its package, and a node that the net does not have: the preload's own message for that names nothing.
     pub fn command(
         &self,
         program: impl AsRef<Path>,
         args: &[&str],
         attach: Option<&str>,
     ) -> Result<Command> {
+        if let Some(node) = attach {
+            self.knows(node)?;
+        }
         let program = program.as_ref();
         let path = match program.to_str() {
             Some(name) if !name.contains('/') => peer::need(name)?,
@@ -298,6 +303,20 @@ impl Ibsim {
             command.env(key, value);
         }
         Ok(command)
+    }
+
+    /// ibsim takes a node's identifier or its description; both stand in quotes, or the latter after `#`. What `include` brings in is not in our text.
+    fn knows(&self, node: &str) -> Result<()> {
+        if self.net.contains(node) || self.net.lines().any(|line| line.starts_with("include")) {
+            return Ok(());
+        }
+        let named = self
+            .net
+            .lines()
+            .filter(|line| Counts::of(line).nodes() == 1)
+            .filter_map(|line| line.split('"').nth(1));
+        let named: Vec<_> = named.take(5).collect();
+        bail!("the net has no node {node}; it has {} …", named.join(", "));
     }
 
     /// The environment in which a program runs on this fabric.

@@ -107,13 +107,15 @@ fn with_sbin(command: &mut Command) {
 }
 
 fn explain(sim: &Ibsim, attach: Option<&str>) {
-    eprintln!("To attach from another terminal:");
-    for (key, value) in sim.environment(attach) {
-        if !key.starts_with("OSM_") {
-            eprintln!("  export {key}={value}");
-        }
-    }
-    eprintln!("and SIM_HOST=NODE to choose the node. The lab ends with this shell.");
+    let pairs: Vec<String> = sim
+        .environment(attach)
+        .into_iter()
+        .filter(|(key, _)| !key.starts_with("OSM_"))
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    eprintln!("This shell's commands run on the fabric. From another terminal:");
+    eprintln!("  {} CMD", pairs.join(" "));
+    eprintln!("with SIM_HOST=NODE before it to choose the node. The lab ends with this shell.");
     if !std::io::stdin().is_terminal() {
         eprintln!("stdin is not a terminal: the shell reads its commands from there.");
     }

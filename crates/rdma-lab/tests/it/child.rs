@@ -80,18 +80,19 @@ fn nothing_survives_a_killed_process() {
     if is_child() {
         let sim = Ibsim::start(DEFAULT_NET, &Options::default()).expect("starts");
         let sm = sim.opensm(&OpensmOptions::default()).expect("subnet up");
-        println!("[up {} {}]", sim.id(), sm.id());
+        println!("[up {} {} {}]", sim.id(), sm.id(), sim.folder().display());
         std::thread::sleep(Duration::from_secs(600));
         return;
     }
     let mut child = again(TEST).stdout(Stdio::piped()).spawn().expect("starts");
     let line = line_with(&mut child, "[up ");
-    let ids: Vec<_> = line
+    let mut ids: Vec<_> = line
         .trim_end_matches(']')
         .split(' ')
         .skip(1)
         .map(str::to_owned)
         .collect();
+    let folder = ids.pop().expect("the folder comes last");
     assert_eq!(ids.iter().filter(|id| runs(id)).count(), 2, "{line}");
     // SIGKILL: no destructor and no handler runs.
     child.kill().expect("killed");
@@ -101,6 +102,8 @@ fn nothing_survives_a_killed_process() {
         assert!(Instant::now() < deadline, "{line} still run");
         std::thread::sleep(Duration::from_millis(5));
     }
+    // Nobody was left to remove it.
+    std::fs::remove_dir_all(folder).expect("removed");
 }
 
 /// The part of the first line of the child's stdout that starts with `start`.

@@ -197,6 +197,23 @@ fn a_net_that_ibsim_refuses_says_why() {
 }
 
 #[test]
+fn a_node_that_is_not_there_is_named() {
+    if skip::lacks_ibsim("a_node_that_is_not_there_is_named") {
+        return;
+    }
+    let sim = start(DEFAULT_NET);
+    let message = format!(
+        "{:#}",
+        sim.run("ibstat", &[], Some("nobody"))
+            .expect_err("no such node")
+    );
+    assert_eq!(
+        message,
+        "the net has no node nobody; it has spine1, spine2, leaf1, leaf2, h1 …"
+    );
+}
+
+#[test]
 fn nothing_is_left_behind() {
     if skip::lacks_ibsim("nothing_is_left_behind") {
         return;
