@@ -49,7 +49,8 @@ pub struct Args {
     /// Make neither the veth pair nor rxe0.
     #[arg(long)]
     bare: bool,
-    /// Add a virtio network card on a QEMU back end (repeatable), such as user.
+    /// Add a virtio network card on a QEMU back end (repeatable): user, or socket,listen=127.0.0.1:PORT
+    /// in one guest and socket,connect=127.0.0.1:PORT in another.
     #[arg(long, value_name = "BACKEND")]
     netdev: Vec<String>,
     /// Print the results as one JSON document.

@@ -3,6 +3,9 @@
 //! The guest's init waits for commands on a virtio port. [`Guest::run`] sends one and gets back its stdout, its stderr and its exit code exactly:
 //! they travel as base64 beside the console, so no output can be mistaken for the protocol.
 //!
+//! Two hosts with a wire between them are two guests with [`Builder::netdev`] `socket,listen=…` and `socket,connect=…`: Linux 6.1's rxe works in the
+//! first network namespace only. `tc qdisc add dev eth0 root netem loss 1%` makes that wire lossy.
+//!
 //! Processes that a command leaves in the background stay until the guest ends, so a server can be started in one step and used in the next.
 
 mod cpio;
@@ -13,6 +16,7 @@ pub mod script;
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -208,7 +212,7 @@ impl Builder {
                 "-netdev",
                 &format!("{backend},id=net{index}"),
                 "-device",
-                &format!("virtio-net-pci,netdev=net{index}"),
+                &format!("virtio-net-pci,netdev=net{index},mac={}", next_mac()),
             ]);
         }
         let mut server = Running::start(&command)?;
@@ -248,6 +252,16 @@ impl Builder {
         guest.booted = started.elapsed();
         Ok(guest)
     }
+}
+
+/// Another MAC address for each card of all labs on this machine: QEMU would give each guest the same, and two guests could not talk.
+fn next_mac() -> String {
+    static SERIAL: AtomicU8 = AtomicU8::new(0);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    format!(
+        "52:54:00:{high:02x}:{low:02x}:{:02x}",
+        SERIAL.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// A script's first line that says something, for messages.
