@@ -8,7 +8,7 @@ use bytemuck::Zeroable;
 use ib_mad::header::{MadHeader, MgmtClass};
 use ib_mad::id::{Guid, Lid};
 use ib_mad::port::Delivery;
-use ib_mad::smp::{DrPath, NodeDescription, NodeInfo, NodeType};
+use ib_mad::smp::{DrPath, NodeDescription, NodeInfo, NodeType, Smp};
 use ib_mad::{Packet, Time};
 use rdma_wire::{Be16, Be24, Be32, Be64};
 
@@ -376,10 +376,8 @@ impl Fabric {
         let verdict = if class == MgmtClass::SUBN_DR || class == MgmtClass::SUBN_LID {
             let (first, count) = (node.first_port, usize::from(node.ports) + 1);
             let ports = self.ports.get_mut(first..first + count).unwrap_or_default();
-            let mut smp = *packet.smp();
-            let verdict = sma::answer(node, ports, at.port, &mut smp, &mut effect);
-            packet.mad = smp.to_bytes();
-            verdict
+            let smp: &mut Smp = bytemuck::must_cast_mut(&mut packet.mad);
+            sma::answer(node, ports, at.port, smp, &mut effect)
         } else {
             Verdict::Forward
         };

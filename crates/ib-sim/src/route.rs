@@ -28,21 +28,17 @@ impl Fabric {
         if header.mgmt_class != MgmtClass::SUBN_DR {
             return self.by_lid(from, packet.address.lid);
         }
-        let mut smp = *packet.smp();
-        let way = if header.method.is_response() {
-            self.directed_back(from, &smp)
-        } else {
-            self.directed_out(from, packet.address.lid, &mut smp)
-        };
-        packet.mad = smp.to_bytes();
-        way
+        if header.method.is_response() {
+            return self.directed_back(from, packet.smp());
+        }
+        let lid = packet.address.lid;
+        self.directed_out(from, lid, bytemuck::must_cast_mut(&mut packet.mad))
     }
 
     /// The way of an answer from a node to the program at `home`.
     pub(crate) fn way_back(&self, at: Peer, home: Peer, packet: &mut Packet) -> Result<Way, Loss> {
         if packet.header().mgmt_class == MgmtClass::SUBN_DR {
-            let smp = *packet.smp();
-            let way = self.directed_back(at, &smp)?;
+            let way = self.directed_back(at, packet.smp())?;
             let arrived = way.to.node == home.node;
             packet.address = Address::DIRECTED;
             return if arrived { Ok(way) } else { Err(Loss::Route) };

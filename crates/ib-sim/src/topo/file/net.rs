@@ -1,7 +1,7 @@
 //! The reader of net files and of ibnetdiscover dumps.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::line::{after, assigned, bracketed, guid, label, number, quoted, ranged, short, syntax};
 use super::{FileError, FileFault, Format, MAX_INCLUDE, Options, Parsed};
@@ -499,31 +499,33 @@ impl<'a> Reader<'a> {
         let cables = std::mem::take(&mut self.cables);
         // Where each port's own line says that its cable leads.
         let mut ends: BTreeMap<Peer, (Peer, Place)> = BTreeMap::new();
-        let mut by_alias: BTreeMap<Peer, Peer> = BTreeMap::new();
+        let mut by_alias = BTreeSet::new();
         for cable in &cables {
             if let Some(far) = self.resolve(cable)? {
                 ends.insert(cable.near, (far, cable.place));
                 if matches!(cable.target, Target::Alias(_)) {
-                    by_alias.insert(cable.near, far);
+                    by_alias.insert(cable.near);
                 }
             }
         }
-        let topology_name = |reader: &Self, end: Peer| reader.parsed.topology.name(end);
         for (near, (far, place)) in &ends {
-            let (near_name, far_name) = (topology_name(self, *near), topology_name(self, *far));
             match ends.get(far) {
                 Some((back, _)) if back == near => {}
                 Some((back, line)) => {
-                    let back = topology_name(self, *back);
+                    let name = |end: &Peer| self.parsed.topology.name(*end);
                     let fault = FileFault::Mismatch {
-                        near: near_name,
-                        far: far_name,
-                        back,
+                        near: name(near),
+                        far: name(far),
+                        back: name(back),
                         line: line.1,
                     };
                     return Err(self.error(*place, fault));
                 }
-                None => self.complete(*near, *far, *place, by_alias.contains_key(near))?,
+                None => self.complete(*near, *far, *place, by_alias.contains(near))?,
+            }
+            // Each cable comes twice, once from each end.
+            if far < near && ends.contains_key(far) {
+                continue;
             }
             self.parsed
                 .topology
@@ -541,18 +543,15 @@ impl<'a> Reader<'a> {
         place: Place,
         alias: bool,
     ) -> Result<(), FileError> {
-        let (near_name, far_name) = (
-            self.parsed.topology.name(near),
-            self.parsed.topology.name(far),
-        );
-        if !alias && self.options.strict {
-            return Err(self.error(
-                place,
-                FileFault::OneSided {
-                    near: near_name,
-                    far: far_name,
-                },
-            ));
+        if !alias {
+            let near = self.parsed.topology.name(near);
+            let far = self.parsed.topology.name(far);
+            if self.options.strict {
+                return Err(self.error(place, FileFault::OneSided { near, far }));
+            }
+            self.warn(place, || {
+                format!("{near} leads to {far}, which does not say so; plugged all the same")
+            });
         }
         let rate = self
             .parsed
@@ -571,13 +570,6 @@ impl<'a> Reader<'a> {
                 .topology
                 .set_rate(far, widths, speeds)
                 .map_err(|fault| self.error(place, fault))?;
-        }
-        if !alias {
-            self.warn(place, || {
-                format!(
-                    "{near_name} leads to {far_name}, which does not say so; plugged all the same"
-                )
-            });
         }
         Ok(())
     }
