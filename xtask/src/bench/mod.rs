@@ -4,6 +4,8 @@
 //! *race* runs us and a peer side by side on the same input in one run, since only a ratio means
 //! something on a machine that is not ours. A race is a file in this folder and a line in [`RACES`].
 
+mod discovery;
+mod firmware;
 mod race;
 
 use anyhow::{Context, Result, bail};
@@ -12,7 +14,7 @@ use crate::workspace::{Workspace, cargo, shown};
 use race::Race;
 
 /// The races, by name.
-const RACES: &[Race] = &[];
+const RACES: &[Race] = &[discovery::RACE, firmware::RACE];
 
 /// Measures: criterion benches, and races with the peers.
 #[derive(clap::Args)]

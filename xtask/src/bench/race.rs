@@ -48,21 +48,17 @@ impl Race {
 
 impl Heat {
     /// Runs both in turns, so that whatever else the machine does falls on both.
-    #[expect(
-        dead_code,
-        reason = "the races that use it are added with what they measure"
-    )]
     pub fn run(
         input: impl Into<String>,
         goal: f64,
         rounds: u32,
-        ours: &mut dyn FnMut() -> Command,
-        peer: &mut dyn FnMut() -> Command,
+        ours: &mut dyn FnMut() -> Result<Command>,
+        peer: &mut dyn FnMut() -> Result<Command>,
     ) -> Result<Self> {
         let (mut best_ours, mut best_peer) = (Duration::MAX, Duration::MAX);
         for _ in 0..rounds.max(1) {
-            best_ours = best_ours.min(timed(ours())?);
-            best_peer = best_peer.min(timed(peer())?);
+            best_ours = best_ours.min(timed(ours()?)?);
+            best_peer = best_peer.min(timed(peer()?)?);
         }
         Ok(Self {
             input: input.into(),

@@ -126,6 +126,10 @@ impl Observer<'_> {
         if let Some(result) = text.strip_prefix("test result: ") {
             return self.result(result);
         }
+        // First, since it may come in the middle of any other line: it is written past the runner.
+        if let Some((_, told)) = text.split_once("SKIPPED: ") {
+            return self.skip(told);
+        }
         if let Some(test) = text.strip_prefix("test ")
             && let Some((name, verdict)) = test.split_once(" ... ")
         {
@@ -157,9 +161,6 @@ impl Observer<'_> {
                 return None;
             }
             _ => {}
-        }
-        if let Some((_, told)) = text.split_once("SKIPPED: ") {
-            return self.skip(told);
         }
         if self.in_failures && self.section.is_some() {
             self.tally.output.push(format!("  {line}"));
