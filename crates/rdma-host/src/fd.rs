@@ -4,7 +4,10 @@
 //! libc and for nothing else. The standard library opens by `open64` and checks with `fcntl` when
 //! it closes, so a simulated device can neither be opened nor held by it. This module is the only
 //! one with `unsafe`.
-#![expect(unsafe_code, reason = "libc's calls, so that a preload library can stand in for them")]
+#![expect(
+    unsafe_code,
+    reason = "libc's calls, so that a preload library can stand in for them"
+)]
 
 use std::ffi::CString;
 use std::io;
@@ -41,7 +44,11 @@ impl Fd {
         // SAFETY: `path` ends in a zero and lives during the call; no mode is needed, since no
         // flag creates a file.
         let fd = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
-        if fd < 0 { Err(last_error()) } else { Ok(Self(fd)) }
+        if fd < 0 {
+            Err(last_error())
+        } else {
+            Ok(Self(fd))
+        }
     }
 
     /// Whether the kernel knows the file. It does not where a preload library made it up.
@@ -65,7 +72,11 @@ impl Fd {
     pub(crate) fn ioctl(&self, request: libc::c_ulong) -> io::Result<()> {
         // SAFETY: the callers' requests take no argument, so the kernel touches no memory.
         let result = unsafe { libc::ioctl(self.0, request) };
-        if result < 0 { Err(last_error()) } else { Ok(()) }
+        if result < 0 {
+            Err(last_error())
+        } else {
+            Ok(())
+        }
     }
 
     /// An ioctl that reads and writes `argument`, whose size the request number holds.
@@ -79,7 +90,11 @@ impl Fd {
         // SAFETY: the kernel reads and writes as many bytes as the request says, which is the size
         // of `T`; any bytes are a valid `T`, since it is `Pod`.
         let result = unsafe { libc::ioctl(self.0, request, std::ptr::from_mut(argument)) };
-        if result < 0 { Err(last_error()) } else { Ok(()) }
+        if result < 0 {
+            Err(last_error())
+        } else {
+            Ok(())
+        }
     }
 
     /// Waits until there is something to read. Whether there is, is for `read` to say.

@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use ib_mad::MadPort;
 
+use crate::SysRoot;
 use crate::error::Result;
 use crate::ibsim::{Endpoint, IbsimPort};
 use crate::umad::{self, UmadPort};
-use crate::SysRoot;
 
 /// Which port is meant.
 ///
@@ -89,12 +89,17 @@ impl FromStr for Selector {
         let (name, port) = match text.split_once(':') {
             Some((name, port)) => {
                 let port = port.parse();
-                (name, Some(port.map_err(|_| error("its port is no number"))?))
+                (
+                    name,
+                    Some(port.map_err(|_| error("its port is no number"))?),
+                )
             }
             None => (text, None),
         };
         if name.is_empty() || name.contains('/') {
-            return Err(error("a device such as mlx5_0, umad0 or ibsim:sim is wanted"));
+            return Err(error(
+                "a device such as mlx5_0, umad0 or ibsim:sim is wanted",
+            ));
         }
         Ok(Self::Umad {
             name: name.to_owned(),

@@ -1,1 +1,6 @@
-//! Tests.
+//! Tests of ib-mad.
+
+mod client;
+mod fault;
+mod wire;
+mod world;

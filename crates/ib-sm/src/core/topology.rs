@@ -165,7 +165,9 @@ impl Topology {
     #[must_use]
     pub fn port_of(&self, node: &Node, number: u8) -> Option<&Port> {
         let ports = self.ports_of(node);
-        let at = ports.binary_search_by_key(&number, |port| port.number).ok()?;
+        let at = ports
+            .binary_search_by_key(&number, |port| port.number)
+            .ok()?;
         ports.get(at)
     }
 

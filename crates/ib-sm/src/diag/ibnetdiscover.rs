@@ -41,7 +41,12 @@ pub fn write(topology: &Topology, options: &Options<'_>, out: &mut impl Write) -
     Ok(())
 }
 
-fn write_node(topology: &Topology, node: &Node, options: &Options<'_>, out: &mut impl Write) -> Result {
+fn write_node(
+    topology: &Topology,
+    node: &Node,
+    options: &Options<'_>,
+    out: &mut impl Write,
+) -> Result {
     let info = &node.info;
     writeln!(out, "\nvendid=0x{:x}", info.vendor_id.get())?;
     writeln!(out, "devid=0x{:x}", info.device_id.get())?;
@@ -77,7 +82,11 @@ fn write_node(topology: &Topology, node: &Node, options: &Options<'_>, out: &mut
             node.name()
         )?;
     }
-    for port in topology.ports_of(node).iter().filter(|port| port.number > 0) {
+    for port in topology
+        .ports_of(node)
+        .iter()
+        .filter(|port| port.number > 0)
+    {
         let Some((far, far_port)) = topology.peer_of(port) else {
             continue;
         };

@@ -158,7 +158,13 @@ impl TopologyReport {
     pub fn new(device: &str, found: &Discovered) -> Self {
         let topology = &found.topology;
         let local = topology.local();
-        let count = |kind| topology.nodes().iter().filter(|it| it.kind() == kind).count();
+        let count = |kind| {
+            topology
+                .nodes()
+                .iter()
+                .filter(|it| it.kind() == kind)
+                .count()
+        };
         let links: Vec<LinkReport> = topology
             .links()
             .into_iter()

@@ -92,12 +92,24 @@ impl IbsimPort {
 
     /// What ibsim says of the node and its port.
     fn learn(&mut self, endpoint: &Endpoint) -> Result<()> {
-        let answer = exchange(endpoint, &self.ctl, self.client_id, ctl::GET_NODE_INFO, &[0; 64])?;
+        let answer = exchange(
+            endpoint,
+            &self.ctl,
+            self.client_id,
+            ctl::GET_NODE_INFO,
+            &[0; 64],
+        )?;
         if let Ok(info) = view::<NodeInfo>("NodeInfo", &answer.data, 0) {
             self.local.node_guid = Some(info.node_guid);
             self.local.port_guid = Some(info.port_guid);
         }
-        let answer = exchange(endpoint, &self.ctl, self.client_id, ctl::GET_PORT_INFO, &[0; 64])?;
+        let answer = exchange(
+            endpoint,
+            &self.ctl,
+            self.client_id,
+            ctl::GET_PORT_INFO,
+            &[0; 64],
+        )?;
         if let Ok(info) = view::<PortInfo>("PortInfo", &answer.data, 0) {
             self.local.port = info.local_port;
             self.local.lid = info.lid;
@@ -189,7 +201,10 @@ impl MadPort for IbsimPort {
             }
             // ibsim spins while we do not read what it has for us, so a wait for room must read.
             let ready = self
-                .wait(PollFlags::POLLIN | PollFlags::POLLOUT, end.since(self.now()))
+                .wait(
+                    PollFlags::POLLIN | PollFlags::POLLOUT,
+                    end.since(self.now()),
+                )
                 .map_err(|error| self.failed("waiting for room to send", error))?;
             if ready.contains(PollFlags::POLLIN) {
                 while let Some(packet) = self.take()? {
@@ -254,7 +269,9 @@ fn sockets(endpoint: &Endpoint) -> Result<(u32, Socket, Socket)> {
                 ctl.connect_unix(&format!("{base}:ctl")).map_err(refused)?;
                 return Ok((id, ctl, data));
             }
-            Err(failed("binding a control socket")(ErrorKind::AddrInUse.into()))
+            Err(failed("binding a control socket")(
+                ErrorKind::AddrInUse.into(),
+            ))
         }
         Endpoint::Udp { host, port } => {
             let ctl = Socket::bind_udp().map_err(failed("binding a control socket"))?;
@@ -298,7 +315,10 @@ fn exchange(
         Ok(len) => Err(Error::Simulator {
             simulator: endpoint.to_string(),
             doing: "reading its control message",
-            source: io::Error::new(ErrorKind::InvalidData, format!("{len} bytes of another kind")),
+            source: io::Error::new(
+                ErrorKind::InvalidData,
+                format!("{len} bytes of another kind"),
+            ),
         }),
         Err(error) => Err(match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Error::SimulatorSilent {
@@ -338,7 +358,10 @@ fn join(endpoint: &Endpoint, socket: &Socket, id: u32, node: Option<&str>) -> Re
     };
     let answer = ask(wanted)?;
     if answer.kind != ctl::ERROR {
-        let bytes = answer.data.get(..size_of::<ClientInfo>()).unwrap_or_default();
+        let bytes = answer
+            .data
+            .get(..size_of::<ClientInfo>())
+            .unwrap_or_default();
         return Ok(bytemuck::pod_read_unaligned(bytes));
     }
     // ibsim has one answer for an unknown node and for no place left: ask for any node to know.
@@ -352,7 +375,10 @@ fn join(endpoint: &Endpoint, socket: &Socket, id: u32, node: Option<&str>) -> Re
     if answer.kind == ctl::ERROR {
         return Err(full);
     }
-    let bytes = answer.data.get(..size_of::<ClientInfo>()).unwrap_or_default();
+    let bytes = answer
+        .data
+        .get(..size_of::<ClientInfo>())
+        .unwrap_or_default();
     let taken: ClientInfo = bytemuck::pod_read_unaligned(bytes);
     exchange(endpoint, socket, taken.id, ctl::DISCONNECT, &[])?;
     Err(Error::UnknownNode {

@@ -35,7 +35,9 @@ impl UmadDevice {
     /// Whether it has a subnet.
     #[must_use]
     pub fn is_infiniband(&self) -> bool {
-        self.link_layer.as_deref().is_none_or(|it| it == "InfiniBand")
+        self.link_layer
+            .as_deref()
+            .is_none_or(|it| it == "InfiniBand")
     }
 
     /// Whether a subnet manager has brought it up.
@@ -91,7 +93,9 @@ fn read(root: &SysRoot, name: &str) -> Option<UmadDevice> {
         }),
         rate: of_port("rate"),
         lid: of_port("lid").and_then(|text| number(&text)).map(Lid::new),
-        sm_lid: of_port("sm_lid").and_then(|text| number(&text)).map(Lid::new),
+        sm_lid: of_port("sm_lid")
+            .and_then(|text| number(&text))
+            .map(Lid::new),
         node_guid: root
             .read(format!("{base}/node_guid"))
             .ok()

@@ -50,18 +50,18 @@ impl UmadPort {
             });
         }
         let path = root.join(format!("dev/infiniband/{}", device.name));
-        let fd = Fd::open(&path, libc::O_RDWR | libc::O_NONBLOCK).map_err(|source| {
-            match source.kind() {
-                ErrorKind::PermissionDenied => Error::Denied {
-                    path: path.clone(),
-                    source,
-                },
-                _ => Error::File {
-                    doing: "opening",
-                    path: path.clone(),
-                    source,
-                },
-            }
+        let fd = Fd::open(&path, libc::O_RDWR | libc::O_NONBLOCK).map_err(|source| match source
+            .kind()
+        {
+            ErrorKind::PermissionDenied => Error::Denied {
+                path: path.clone(),
+                source,
+            },
+            _ => Error::File {
+                doing: "opening",
+                path: path.clone(),
+                source,
+            },
         })?;
         // The preload library takes this ioctl and keeps to the old header nevertheless. It is
         // known by its descriptors, of which the kernel knows nothing. A kernel before 2.6.23 has

@@ -85,7 +85,8 @@ impl Ports {
 }
 
 fn write(report: &PortsReport, out: &mut Text<'_>) -> fmt::Result {
-    let mut table = Table::new(["Port", "MADs", "Link", "State", "Rate", "LID", "Port GUID"]).right(5);
+    let mut table =
+        Table::new(["Port", "MADs", "Link", "State", "Rate", "LID", "Port GUID"]).right(5);
     for port in &report.ports {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
         table.row([
@@ -94,7 +95,8 @@ fn write(report: &PortsReport, out: &mut Text<'_>) -> fmt::Result {
             text(&port.link_layer),
             text(&port.state),
             text(&port.rate),
-            port.lid.map_or_else(|| "-".to_owned(), |lid| lid.to_string()),
+            port.lid
+                .map_or_else(|| "-".to_owned(), |lid| lid.to_string()),
             text(&port.port_guid),
         ]);
     }

@@ -49,7 +49,7 @@ enum Compat {
 
 impl Topology {
     pub(crate) fn run(self, ctx: &mut Context) -> Result<Exit, Failure> {
-        let mut port = self.device.open()?;
+        let mut port = self.device.open(ctx)?;
         let config = Config {
             window: self.window,
             timeout: Duration::from_millis(self.timeout.into()),
@@ -65,7 +65,11 @@ impl Topology {
             }
         })?;
         drop(progress);
-        let exit = if found.complete { Exit::Ok } else { Exit::Device };
+        let exit = if found.complete {
+            Exit::Ok
+        } else {
+            Exit::Device
+        };
         match self.compat {
             None => {
                 let report = TopologyReport::new(&port.local().device, &found);

@@ -11,7 +11,10 @@ pub(crate) fn write(report: &TopologyReport, out: &mut Text<'_>) -> fmt::Result 
     let summary = &report.summary;
     out.field(
         "Seen from",
-        format_args!("{} port {} ({} {:?})", local.device, local.port, local.guid, local.name),
+        format_args!(
+            "{} port {} ({} {:?})",
+            local.device, local.port, local.guid, local.name
+        ),
     )?;
     out.field("Switches", summary.switches)?;
     out.field("Adapters", summary.adapters)?;

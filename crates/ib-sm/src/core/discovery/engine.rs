@@ -212,7 +212,9 @@ impl Discovery {
                 (self.path(place.node).extended(place.port).ok()?, 0)
             }
             Ask::Description(node) | Ask::Switch(node) => (self.path(node), 0),
-            Ask::Port(place) | Ask::Fdr10(place) => (self.path_to_port(place), u32::from(place.port)),
+            Ask::Port(place) | Ask::Fdr10(place) => {
+                (self.path_to_port(place), u32::from(place.port))
+            }
         };
         let smp = Smp::get(&path, ask.attribute(), modifier);
         Some(Packet::directed(&smp, self.config.timeout))
@@ -227,7 +229,10 @@ impl Discovery {
     /// The port's entry, made if need be.
     fn seen_mut(&mut self, place: Place) -> Option<&mut Seen> {
         let node = self.nodes.get_mut(place.node as usize)?;
-        let at = match node.ports.binary_search_by_key(&place.port, |seen| seen.number) {
+        let at = match node
+            .ports
+            .binary_search_by_key(&place.port, |seen| seen.number)
+        {
             Ok(at) => at,
             Err(at) => {
                 let seen = Seen {
@@ -255,7 +260,10 @@ impl Discovery {
         for slot in ports.iter_mut().take(hops).rev() {
             let Some(place) = next else { break };
             *slot = place.port;
-            next = self.nodes.get(place.node as usize).and_then(|node| node.parent);
+            next = self
+                .nodes
+                .get(place.node as usize)
+                .and_then(|node| node.parent);
         }
         DrPath::from_ports(ports.get(..hops).unwrap_or_default()).unwrap_or_default()
     }
@@ -409,7 +417,10 @@ impl Discovery {
             && let Some(peer) = self.seen(via).and_then(|seen| seen.peer)
         {
             // Both ends had been asked at once. They should agree.
-            let known = self.nodes.get(peer.node as usize).map(|node| node.info.node_guid);
+            let known = self
+                .nodes
+                .get(peer.node as usize)
+                .map(|node| node.info.node_guid);
             if known != Some(info.node_guid) || peer.port != entry {
                 self.taken_twice(via, peer, info.node_guid, entry);
             }
@@ -485,7 +496,11 @@ impl Discovery {
             if !std::mem::replace(&mut self.too_many, true)
                 && let Some(via) = via
             {
-                self.warn(WarningKind::TooManyNodes { limit }, via.node, Some(via.port));
+                self.warn(
+                    WarningKind::TooManyNodes { limit },
+                    via.node,
+                    Some(via.port),
+                );
             }
             return None;
         }
@@ -542,7 +557,10 @@ impl Discovery {
     }
 
     fn taken_twice(&mut self, via: Place, peer: Place, behind: Guid, behind_port: u8) {
-        let other = self.nodes.get(peer.node as usize).map(|node| node.info.node_guid);
+        let other = self
+            .nodes
+            .get(peer.node as usize)
+            .map(|node| node.info.node_guid);
         let kind = WarningKind::PortTakenTwice {
             behind,
             behind_port,
@@ -686,7 +704,9 @@ impl Discovery {
         }
         let index_of = |place: Place| -> Option<PortIndex> {
             let node = self.nodes.get(place.node as usize)?;
-            let at = node.ports.binary_search_by_key(&place.port, |seen| seen.number);
+            let at = node
+                .ports
+                .binary_search_by_key(&place.port, |seen| seen.number);
             let start = starts.get(place.node as usize)?;
             Some(PortIndex(start + u32::try_from(at.ok()?).ok()?))
         };

@@ -160,7 +160,10 @@ impl fmt::Display for WarningKind {
                  this one on (status {status:#06x})"
             ),
             Self::NotSent { attribute, error } => {
-                write!(f, "the request for {attribute} could not be sent (error {error})")
+                write!(
+                    f,
+                    "the request for {attribute} could not be sent (error {error})"
+                )
             }
             Self::NodeSilent { skipped } => write!(
                 f,
@@ -194,7 +197,10 @@ impl fmt::Display for WarningKind {
             Self::OneSided => f.write_str("its cable is up at one end and not at the other"),
             Self::TooManyHops => f.write_str("what is behind it is more than 63 hops away"),
             Self::TooManyNodes { limit } => {
-                write!(f, "more than {limit} nodes; what is behind it was not looked at")
+                write!(
+                    f,
+                    "more than {limit} nodes; what is behind it was not looked at"
+                )
             }
         }
     }
