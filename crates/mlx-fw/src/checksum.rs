@@ -44,8 +44,10 @@ pub fn checksum(image: &Image<'_>) -> Result<ChecksumReport> {
         md5.update(bytemuck::bytes_of(&section.entry));
         md5.update(image.data(section)?);
     }
-    let digest = md5.finalize();
+    let mut digest = md5.finalize();
+    // The vendor's tools print the last byte first.
+    digest.reverse();
     Ok(ChecksumReport {
-        md5: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        checksum: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
     })
 }

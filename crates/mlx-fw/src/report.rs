@@ -427,6 +427,6 @@ pub struct ExtractedFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ChecksumReport {
-    /// 32 hex digits.
-    pub md5: String,
+    /// 32 hex digits, the last byte of the sum first.
+    pub checksum: String,
 }

@@ -12,6 +12,7 @@ use super::hw_id::HwId;
 use super::hw_pointers::{self, HwPointer, HwPointers, ToolsArea};
 use super::image_info::{Flags, ImageInfo};
 use super::mfg_info::MfgInfo;
+use super::rom::Rom;
 use super::signature::SignatureHead;
 use super::toc::{Check as CheckBits, FlashAddress, Param0, TocEntry, TocHeader, TypeAndSize};
 use super::{Check, Format, SECTOR, SectionType, crc, fs3, toc};
@@ -103,6 +104,36 @@ pub fn filler(seed: u64, len: usize) -> Vec<u8> {
     }
     bytes.truncate(len);
     bytes
+}
+
+/// A section of expansion ROMs that say these versions: made-up code around real version blocks.
+/// The first ROM's bytes sum up to 0, as a PC's firmware demands.
+#[must_use]
+pub fn rom_section(roms: &[Rom]) -> Vec<u8> {
+    const BLOCK: usize = 512;
+    let mut section = Vec::new();
+    for rom in roms {
+        let (a, b, c) = rom.version;
+        let mut block = vec![0x55, 0xaa, 1];
+        block.resize(0x40, 0);
+        block.extend(b"mlxsign:");
+        let [c_low, c_high] = c.to_le_bytes();
+        let [product_low, product_high] = rom.product.to_le_bytes();
+        let [device_low, device_high] = rom.device_id.to_le_bytes();
+        block.extend([a, 0, product_low, product_high]);
+        block.extend([c_low, c_high, b, 0]);
+        block.extend([
+            rom.protocol,
+            (rom.port << 4) | (rom.cpu & 0xf),
+            device_low,
+            device_high,
+        ]);
+        block.resize(BLOCK - 1, 0);
+        let sum = block.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+        block.push(0_u8.wrapping_sub(sum));
+        section.extend(block);
+    }
+    section
 }
 
 impl Builder {

@@ -31,7 +31,7 @@ impl Cmd {
         let report = Image::parse(&bytes)
             .and_then(|image| crate::checksum(&image))
             .map_err(about(&self.source.file))?;
-        ctx.emit(&report, |report, out| writeln!(out, "{}", report.md5))?;
+        ctx.emit(&report, |report, out| writeln!(out, "{}", report.checksum))?;
         Ok(Exit::Ok)
     }
 }

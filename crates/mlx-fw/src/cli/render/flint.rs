@@ -83,7 +83,7 @@ pub fn checksum(bytes: &[u8], file: &str) -> (String, bool) {
     };
     let good = sum.is_ok();
     let _ = match sum {
-        Ok(sum) => writeln!(text, "Checksum: {}", sum.md5),
+        Ok(sum) => writeln!(text, "Checksum: {}", sum.checksum),
         Err(fault) => writeln!(text, "-E- Failed to calculate checksum on image: {fault}"),
     };
     (text, good)
