@@ -57,7 +57,10 @@ fn write_seeds(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error
     let component = small(Builder::fs4()).component()?;
     let tiny = vec![3; 0x40];
     for (name, builder) in [
-        ("one", mfa2::Builder::new().image("MT_0000000001", component)),
+        (
+            "one",
+            mfa2::Builder::new().image("MT_0000000001", component),
+        ),
         ("empty", mfa2::Builder::new()),
         (
             "shared",

@@ -86,9 +86,7 @@ pub enum Error {
         limit: u64,
     },
     /// A component lies where the previous one still is, or beyond what was decompressed.
-    #[error(
-        "component {index} at offset {offset:#x} of the decompressed block {problem}"
-    )]
+    #[error("component {index} at offset {offset:#x} of the decompressed block {problem}")]
     Component {
         /// The number of the component.
         index: usize,

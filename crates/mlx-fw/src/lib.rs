@@ -61,7 +61,7 @@ pub fn exercise_image(bytes: &[u8]) {
 pub fn exercise_archive(bytes: &[u8]) {
     if let Ok(archive) = archive::mfa2::Archive::parse(bytes) {
         let _ = archive.list(&archive::mfa2::Limits::SMALL);
-        for device in archive.devices() {
+        if let Some(device) = archive.devices().first() {
             let _ = archive.extract(device.psid, &archive::mfa2::Limits::SMALL);
         }
     }

@@ -40,7 +40,10 @@ pub fn query(image: &Image<'_>, full: bool) -> Result<QueryReport> {
         let current = read(&device.uids, base);
         let original = made.map(|made| read(&made.uids, base));
         let form = if base { "base" } else { "per_port" };
-        (uid_reports(&current, original.as_ref()), Some(form.to_owned()))
+        (
+            uid_reports(&current, original.as_ref()),
+            Some(form.to_owned()),
+        )
     });
 
     let version = info.version();
@@ -124,11 +127,16 @@ fn uid_reports(current: &Uids, original: Option<&Uids>) -> Vec<UidReport> {
                 Some(Uids::Base { guid, mac }) => (Some(guid), Some(mac)),
                 _ => (None, None),
             };
-            vec![("guid", guid, guid0, false, 16), ("mac", mac, mac0, false, 12)]
+            vec![
+                ("guid", guid, guid0, false, 16),
+                ("mac", mac, mac0, false, 12),
+            ]
         }
         Uids::PerPort { guids, macs } => {
             let (guids0, macs0) = match original {
-                Some(Uids::PerPort { guids, macs }) => (guids.each_ref().map(Some), macs.each_ref().map(Some)),
+                Some(Uids::PerPort { guids, macs }) => {
+                    (guids.each_ref().map(Some), macs.each_ref().map(Some))
+                }
                 _ => ([None; 2], [None; 2]),
             };
             let ([guid1, guid2], [mac1, mac2]) = (guids, macs);

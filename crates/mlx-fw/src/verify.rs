@@ -130,10 +130,25 @@ impl Checker<'_> {
         match &layout.boot2 {
             Ok(boot2) => {
                 let offset = image.start() + boot2.offset;
-                let mut report = part("BOOT2".to_owned(), None, offset, boot2.size, Place::Frame, 0, 0);
-                match self.bytes(offset, boot2.size).and_then(|bytes| bytes.split_last_chunk::<4>()) {
+                let mut report = part(
+                    "BOOT2".to_owned(),
+                    None,
+                    offset,
+                    boot2.size,
+                    Place::Frame,
+                    0,
+                    0,
+                );
+                match self
+                    .bytes(offset, boot2.size)
+                    .and_then(|bytes| bytes.split_last_chunk::<4>())
+                {
                     Some((bytes, stored)) => {
-                        set_crc(&mut report, crc::sw(bytes).into(), u32::from_be_bytes(*stored));
+                        set_crc(
+                            &mut report,
+                            crc::sw(bytes).into(),
+                            u32::from_be_bytes(*stored),
+                        );
                     }
                     None => report.state = PartState::OutOfFile,
                 }
@@ -150,16 +165,30 @@ impl Checker<'_> {
         }
         if let Some(table) = layout.hashes_table {
             let kind = SectionType::HASHES_TABLE;
-            match self.bytes(table.offset, table.size).and_then(|bytes| bytes.split_last_chunk::<4>()) {
+            match self
+                .bytes(table.offset, table.size)
+                .and_then(|bytes| bytes.split_last_chunk::<4>())
+            {
                 Some((bytes, &[_, _, high, low])) => self.part(
                     kind,
                     table.offset,
                     table.size,
                     Place::Frame,
-                    (crc::sw(bytes).into(), u16::from_be_bytes([high, low]).into()),
+                    (
+                        crc::sw(bytes).into(),
+                        u16::from_be_bytes([high, low]).into(),
+                    ),
                 ),
                 None => {
-                    let mut report = part(kind.flint(), Some(kind), table.offset, table.size, Place::Frame, 0, 0);
+                    let mut report = part(
+                        kind.flint(),
+                        Some(kind),
+                        table.offset,
+                        table.size,
+                        Place::Frame,
+                        0,
+                        0,
+                    );
                     report.state = PartState::OutOfFile;
                     self.parts.push(report);
                 }
@@ -299,9 +328,9 @@ impl Checker<'_> {
             let valid = infos
                 .filter(|section| {
                     image.format() == Format::Fs3
-                        || image.data(section).is_ok_and(|data| {
-                            data.starts_with(&crate::image::dev_info::SIGNATURE)
-                        })
+                        || image
+                            .data(section)
+                            .is_ok_and(|data| data.starts_with(&crate::image::dev_info::SIGNATURE))
                 })
                 .count();
             match valid {
@@ -322,8 +351,11 @@ impl Checker<'_> {
     }
 
     fn overlaps(&mut self) {
-        let mut sections: Vec<&Section> =
-            self.image.sections().filter(|section| section.size != 0).collect();
+        let mut sections: Vec<&Section> = self
+            .image
+            .sections()
+            .filter(|section| section.size != 0)
+            .collect();
         sections.sort_by_key(|section| section.offset);
         for pair in sections.windows(2) {
             if let [first, second] = pair
@@ -332,7 +364,11 @@ impl Checker<'_> {
                 self.problem(
                     ProblemCode::Overlap,
                     Some(second.offset),
-                    format!("{} and {} share bytes", first.kind.flint(), second.kind.flint()),
+                    format!(
+                        "{} and {} share bytes",
+                        first.kind.flint(),
+                        second.kind.flint()
+                    ),
                 );
             }
         }

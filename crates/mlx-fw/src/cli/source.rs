@@ -34,12 +34,9 @@ pub(super) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Says which file an error is about.
 pub(super) fn about(file: &Path) -> impl Fn(Error) -> Failure + '_ {
-    move |error| {
-        let doing = match &error {
-            Error::WrongKind { .. } => format!("cannot read {}", file.display()),
-            _ => format!("{} can't be used", file.display()),
-        };
-        Failure::from(error).with_context(doing)
+    move |error| match &error {
+        Error::NoPsid { .. } => Failure::from(error),
+        _ => Failure::from(error).with_context(format!("cannot read {}", file.display())),
     }
 }
 
@@ -56,7 +53,10 @@ impl Source {
             Some(_) => Err(Failure::new(
                 Exit::Usage,
                 "not-an-archive",
-                format!("{} is no archive that --psid could choose from", self.file.display()),
+                format!(
+                    "{} is no archive that --psid could choose from",
+                    self.file.display()
+                ),
             )
             .with_hint("leave --psid away to read the file itself")),
         }

@@ -370,7 +370,11 @@ impl Builder {
     /// sections are more than a table holds.
     pub fn build(&self) -> Result<Vec<u8>> {
         let sections = self.all_sections();
-        fits("the table of contents", sections.len() as u64 + 5, toc::MAX_ENTRIES as u64 - 1)?;
+        fits(
+            "the table of contents",
+            sections.len() as u64 + 5,
+            toc::MAX_ENTRIES as u64 - 1,
+        )?;
         let mut bytes = match self.format {
             Format::Fs3 => self.fs3_image(&sections)?,
             Format::Fs4 => self.fs4_image(&sections)?,
@@ -485,11 +489,17 @@ impl Builder {
             if *kind == SectionType::IMAGE_INFO {
                 image_info = address;
             }
-            entries.push(entry(*kind, address, bytes, match mode {
-                Mode::Entry => (0, crc::sw(bytes)),
-                Mode::None => (1, 0),
-                Mode::InSection => (2, 0),
-            }, false));
+            entries.push(entry(
+                *kind,
+                address,
+                bytes,
+                match mode {
+                    Mode::Entry => (0, crc::sw(bytes)),
+                    Mode::None => (1, 0),
+                    Mode::InSection => (2, 0),
+                },
+                false,
+            ));
             put(&mut image, address, bytes);
             address += bytes.len() as u64;
         }
@@ -507,8 +517,7 @@ impl Builder {
         put(&mut image, hw_pointers::OFFSET, bytes_of(&pointers));
         put(&mut image, 0x100, &filler(11, 0x80));
         let mut tools = ToolsArea::zeroed();
-        tools.slot_and_binary_version =
-            Be32::new(u32::from_be_bytes([0, self.log2_slot(), 1, 1]));
+        tools.slot_and_binary_version = Be32::new(u32::from_be_bytes([0, self.log2_slot(), 1, 1]));
         put(&mut image, TOOLS_AREA, bytes_of(&tools.sealed()));
         put(&mut image, FS4_BOOT2, &boot2);
         put_table(&mut image, table, toc::ITOC_SIGNATURE, &entries);
@@ -550,7 +559,14 @@ impl Builder {
 
         let head = fs3::Head {
             magic: super::MAGIC_FS3,
-            boot: [0xd067_4011, 0x161a_5e00, 0xc5c8_f2a8, 0xc180_0001, 0x0000_0100].map(Be32::new),
+            boot: [
+                0xd067_4011,
+                0x161a_5e00,
+                0xc5c8_f2a8,
+                0xc180_0001,
+                0x0000_0100,
+            ]
+            .map(Be32::new),
             format: 3,
             log2_slot: self.log2_slot(),
             major: 1,
@@ -564,7 +580,11 @@ impl Builder {
     }
 
     fn fs4_device(&self, image: &mut Vec<u8>, flash: u64) -> Result<()> {
-        fits("the image", image.len() as u64, flash.saturating_sub(DEVICE_AREA))?;
+        fits(
+            "the image",
+            image.len() as u64,
+            flash.saturating_sub(DEVICE_AREA),
+        )?;
         let mut entries = Vec::new();
         for (kind, address, bytes) in self.device_sections(flash) {
             let check = if kind == SectionType::NV_DATA1 {
@@ -627,7 +647,10 @@ impl Builder {
         let (guid, mac) = self.made_with.unwrap_or((self.guid, self.mac));
         info.major_version = u8::from(!self.per_port);
         info.uids = self.uid_block(guid, mac);
-        put_text(&mut info.psid, self.orig_psid.as_ref().unwrap_or(&self.psid));
+        put_text(
+            &mut info.psid,
+            self.orig_psid.as_ref().unwrap_or(&self.psid),
+        );
         info
     }
 }
@@ -679,7 +702,7 @@ fn put_table(image: &mut Vec<u8>, address: u64, signature: [u8; 16], entries: &[
         put(image, place, bytes_of(entry));
         place += toc::ENTRY_SIZE;
     }
-    put(image, place, &[ERASED; toc::ENTRY_SIZE as usize]);
+    put(image, place, bytes_of(&TocEntry::end()));
 }
 
 fn entry(

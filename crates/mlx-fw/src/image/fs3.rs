@@ -34,7 +34,7 @@ assert_layout!(Head, 0x38);
 
 /// Reads the skeleton of the image that starts at `start`.
 pub(super) fn read(bytes: &[u8], start: u64) -> Result<Layout> {
-    let head: &Head = view("image header", bytes, start)?;
+    let head: &Head = view("the head of the image", bytes, start)?;
     let boot2 = boot2(bytes, start, BOOT2);
     let len = bytes.len() as u64;
 

@@ -11,12 +11,16 @@ use crate::Result;
 
 /// Reads the skeleton of the image that starts at `start`.
 pub(super) fn read(bytes: &[u8], start: u64) -> Result<Layout> {
-    let pointers: &HwPointers = view("hardware pointers", bytes, start + hw_pointers::OFFSET)?;
+    let pointers: &HwPointers = view(
+        "the block of hardware pointers",
+        bytes,
+        start + hw_pointers::OFFSET,
+    )?;
     let len = bytes.len() as u64;
     let at = |pointer: hw_pointers::HwPointer| start + u64::from(pointer.value());
 
     let tools_offset = at(pointers.tools_area);
-    let tools_area: &ToolsArea = view("tools area", bytes, tools_offset)?;
+    let tools_area: &ToolsArea = view("the tools area", bytes, tools_offset)?;
     let boot2 = boot2(bytes, start, pointers.boot2.value().into());
 
     let itoc_offset = at(pointers.itoc);

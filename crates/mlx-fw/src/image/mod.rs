@@ -37,25 +37,14 @@ use mfg_info::MfgInfo;
 use toc::{TocEntry, TocHeader};
 
 /// What an image of FS2 or FS3 starts with.
-pub const MAGIC_FS3: [u8; 16] =
-    *b"MTFW\x8c\xdf\xd0\x00\xde\xad\x92\x70\x41\x54\xbe\xef";
+pub const MAGIC_FS3: [u8; 16] = *b"MTFW\x8c\xdf\xd0\x00\xde\xad\x92\x70\x41\x54\xbe\xef";
 /// What an image of FS4 or FS5 starts with.
-pub const MAGIC_FS4: [u8; 16] =
-    *b"MTFW\xab\xcd\xef\x00\xfa\xde\x12\x34\x56\x78\xde\xad";
+pub const MAGIC_FS4: [u8; 16] = *b"MTFW\xab\xcd\xef\x00\xfa\xde\x12\x34\x56\x78\xde\xad";
 
 /// Where in a flash an image can start.
 pub const STARTS: [u64; 11] = [
-    0,
-    0x1_0000,
-    0x2_0000,
-    0x4_0000,
-    0x8_0000,
-    0x10_0000,
-    0x20_0000,
-    0x40_0000,
-    0x80_0000,
-    0x100_0000,
-    0x200_0000,
+    0, 0x1_0000, 0x2_0000, 0x4_0000, 0x8_0000, 0x10_0000, 0x20_0000, 0x40_0000, 0x80_0000,
+    0x100_0000, 0x200_0000,
 ];
 
 /// Tables start at multiples of this.
@@ -131,14 +120,17 @@ impl fmt::Display for Container {
             Self::Empty => f.write_str("empty"),
             Self::Blank(byte) => write!(f, "blank, every byte is {byte:#04x}"),
             Self::Image(format, start) => write!(f, "an {format} image at offset {start:#x}"),
-            Self::Fs2(_) => f.write_str(
-                "an FS2 image (ConnectX-2, ConnectX-3, SwitchX), which is not read yet",
-            ),
+            Self::Fs2(_) => {
+                f.write_str("an FS2 image (ConnectX-2, ConnectX-3, SwitchX), which is not read yet")
+            }
             Self::Fs5(_) => {
                 f.write_str("an FS5 image (ConnectX-8 and later), which is not read yet")
             }
             Self::UnknownImage(format, _) => {
-                write!(f, "a firmware image of format number {format}, which is not known")
+                write!(
+                    f,
+                    "a firmware image of format number {format}, which is not known"
+                )
             }
             Self::Masked(format) => {
                 write!(f, "an {format} component whose first 16 bytes are masked")

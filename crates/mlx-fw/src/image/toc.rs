@@ -163,6 +163,22 @@ impl TocEntry {
         (crc::sw(head), low_half(self.crc))
     }
 
+    /// The entry that ends a table.
+    #[must_use]
+    pub const fn end() -> Self {
+        const ONES: Be32 = Be32::new(u32::MAX);
+        Self {
+            type_and_size: TypeAndSize::from_bits(ONES),
+            param0: Param0::from_bits(ONES),
+            param1: ONES,
+            reserved: ONES,
+            version: ONES,
+            address: FlashAddress::from_bits(ONES),
+            check: Check::from_bits(ONES),
+            crc: ONES,
+        }
+    }
+
     /// The entry with its CRC set right.
     #[must_use]
     pub fn sealed(mut self) -> Self {

@@ -26,7 +26,7 @@ fn roms() -> Vec<u8> {
 }
 
 /// Complete images, each with a name: what a flash holds.
-pub fn complete() -> Vec<(&'static str, Builder)> {
+pub(crate) fn complete() -> Vec<(&'static str, Builder)> {
     let connectx5 = Builder::fs4()
         .hardware(HwId::CONNECTX5)
         .version(FwVersion::new(16, 35, 4506))
@@ -41,7 +41,10 @@ pub fn complete() -> Vec<(&'static str, Builder)> {
         .flash(FLASH);
     vec![
         ("fs4", Builder::fs4().flash(FLASH)),
-        ("fs4-nic", connectx5.clone().section(SectionType::ROM_CODE, roms())),
+        (
+            "fs4-nic",
+            connectx5.clone().section(SectionType::ROM_CODE, roms()),
+        ),
         (
             "fs4-moved",
             connectx5
@@ -67,7 +70,10 @@ pub fn complete() -> Vec<(&'static str, Builder)> {
         ("fs4-issu", Builder::fs4().issu(2).flash(FLASH)),
         ("fs4-unset", connectx5.uids((0, 8), (0, 8))),
         ("fs3", Builder::fs3().flash(FLASH)),
-        ("fs3-nic", connectx4.clone().section(SectionType::ROM_CODE, roms())),
+        (
+            "fs3-nic",
+            connectx4.clone().section(SectionType::ROM_CODE, roms()),
+        ),
         (
             "fs3-moved",
             connectx4
@@ -88,7 +94,7 @@ pub fn complete() -> Vec<(&'static str, Builder)> {
 }
 
 /// Reduced images, each with a name: what an update carries.
-pub fn reduced() -> Vec<(&'static str, Builder)> {
+pub(crate) fn reduced() -> Vec<(&'static str, Builder)> {
     vec![
         ("fs4-reduced", Builder::fs4().psid("MT_0000000217")),
         ("fs3-reduced", Builder::fs3().psid("MT_2750111033")),
@@ -96,7 +102,7 @@ pub fn reduced() -> Vec<(&'static str, Builder)> {
 }
 
 /// An archive of the reduced images, and a board that shares one of them.
-pub fn archive() -> mfa2::Builder {
+pub(crate) fn archive() -> mfa2::Builder {
     let mut archive = mfa2::Builder::new().source("rdma-toolbox samples");
     for (_, image) in reduced() {
         let psid = if image.component().expect("it fits").get(0x24) == Some(&3) {

@@ -80,10 +80,11 @@ impl<'a> Archive<'a> {
     /// [`Error::NoComponent`] where a device points to none.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         match image::detect(bytes) {
-            Container::Mfa2 if bytes.starts_with(&FINGERPRINT) || bytes.len() < FINGERPRINT.len() => {}
+            Container::Mfa2
+                if bytes.starts_with(&FINGERPRINT) || bytes.len() < FINGERPRINT.len() => {}
             found => {
                 return Err(Error::WrongKind {
-                    wanted: "an MFA2 archive of the known kind (MLNX.MFA2.XZ.00!)",
+                    wanted: "an MFA2 archive",
                     found,
                 });
             }
@@ -120,7 +121,9 @@ impl<'a> Archive<'a> {
             }
         }
         let Some(package) = package else {
-            return Err(rdma_wire::DecodeError::truncated("package descriptor", 16, 0x1c, 0).into());
+            return Err(
+                rdma_wire::DecodeError::truncated("package descriptor", 16, 0x1c, 0).into(),
+            );
         };
 
         for (what, announced, found) in [
@@ -136,7 +139,10 @@ impl<'a> Archive<'a> {
             }
         }
         for device in &devices {
-            if let Some(&index) = device.components.iter().find(|index| **index >= components.len())
+            if let Some(&index) = device
+                .components
+                .iter()
+                .find(|index| **index >= components.len())
             {
                 return Err(Error::NoComponent {
                     psid: device.psid,

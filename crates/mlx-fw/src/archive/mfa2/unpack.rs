@@ -137,11 +137,14 @@ struct Stream<'a, 'b> {
 
 impl Stream<'_, '_> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        let read = self.reader.read(buffer).map_err(|error| Error::Decompress {
-            offset: self.at,
-            done: self.done,
-            reason: error.to_string(),
-        })?;
+        let read = self
+            .reader
+            .read(buffer)
+            .map_err(|error| Error::Decompress {
+                offset: self.at,
+                done: self.done,
+                reason: error.to_string(),
+            })?;
         self.done += read as u64;
         limit("the unpacked block", self.done, self.total)?;
         Ok(read)
@@ -181,4 +184,3 @@ impl Stream<'_, '_> {
         Ok(bytes)
     }
 }
-

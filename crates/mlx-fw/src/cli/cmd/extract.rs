@@ -62,10 +62,7 @@ impl Cmd {
             let image = archive
                 .extract(psid, &Limits::default())
                 .map_err(about(&self.archive))?;
-            let path = self
-                .to
-                .clone()
-                .unwrap_or_else(|| self.name(psid));
+            let path = self.to.clone().unwrap_or_else(|| self.name(psid));
             files.push(self.write(&path, psid, &image)?);
         }
         ctx.emit(&ExtractReport { files }, render::extract::text)?;
@@ -83,14 +80,21 @@ impl Cmd {
         let psid: String = psid
             .to_string()
             .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' })
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+                    c
+                } else {
+                    '_'
+                }
+            })
             .collect();
         PathBuf::from(format!("{stem}-{psid}.bin"))
     }
 
     fn write(&self, path: &Path, psid: Psid, image: &[u8]) -> Result<ExtractedFile, Failure> {
         rdma_cli::write_file(path, image, self.yes)?;
-        let info = Image::parse(image).and_then(|image| image.image_info().map(|info| info.version()));
+        let info =
+            Image::parse(image).and_then(|image| image.image_info().map(|info| info.version()));
         Ok(ExtractedFile {
             psid: psid.to_string(),
             path: path.display().to_string(),

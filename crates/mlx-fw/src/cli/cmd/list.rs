@@ -11,7 +11,9 @@ use crate::report::DigestState;
 
 /// List what is in an archive
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 listed, 1 a digest or an image is wrong, 3 no archive or unreadable")]
+#[command(
+    after_help = "Exit codes: 0 listed, 1 a digest or an image is wrong, 3 no archive or unreadable"
+)]
 pub(crate) struct Cmd {
     /// An MFA2 archive; `-` is standard input
     archive: PathBuf,

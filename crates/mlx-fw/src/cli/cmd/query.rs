@@ -8,7 +8,9 @@ use crate::image::Image;
 
 /// Say what an image is: version, board, GUIDs, protection
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 answered, 3 no image or unreadable, 4 PSID not in the archive")]
+#[command(
+    after_help = "Exit codes: 0 answered, 3 no image or unreadable, 4 PSID not in the archive"
+)]
 pub(crate) struct Cmd {
     #[command(flatten)]
     source: Source,

@@ -8,7 +8,9 @@ use crate::image::Image;
 
 /// Check every part of an image against its CRC
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 all is well, 1 something is wrong, 3 no image or unreadable, 4 PSID not in the archive")]
+#[command(
+    after_help = "Exit codes: 0 all is well, 1 something is wrong, 3 no image or unreadable, 4 PSID not in the archive"
+)]
 pub(crate) struct Cmd {
     #[command(flatten)]
     source: Source,

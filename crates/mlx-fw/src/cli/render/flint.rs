@@ -18,7 +18,7 @@ const COLUMN: usize = 23;
 #[must_use]
 pub fn query(bytes: &[u8], file: &str, full: bool) -> (String, bool) {
     let answer = Image::parse(bytes).map(|image| {
-        let (_, fault) = lines(&image, &crate::verify(&image));
+        let (_, fault) = lines(&image, &crate::verify(&image), Scope::Query);
         match fault {
             Some(fault) => Err(fault),
             None => Ok(crate::query(&image, full)),
@@ -52,7 +52,7 @@ pub fn verify(bytes: &[u8], file: &str) -> (String, bool) {
         Ok(image) => image,
         Err(error) => return (not_opened(file, &error), false),
     };
-    let (mut text, fault) = lines(&image, &crate::verify(&image));
+    let (mut text, fault) = lines(&image, &crate::verify(&image), Scope::Verify);
     match &fault {
         None => {
             text.push_str("\n-I- FW image verification succeeded. Image is bootable.\n\n");
@@ -76,7 +76,7 @@ pub fn checksum(bytes: &[u8], file: &str) -> (String, bool) {
         Err(error) => return (not_opened(file, &error), false),
     };
     let mut text = "-I- Calculating Checksum ...\n".to_owned();
-    let (_, fault) = lines(&image, &crate::verify(&image));
+    let (_, fault) = lines(&image, &crate::verify(&image), Scope::Checksum);
     let sum: Result<_, String> = match fault {
         Some(fault) => Err(fault),
         None => crate::checksum(&image).map_err(|error| error.to_string()),
@@ -89,15 +89,53 @@ pub fn checksum(bytes: &[u8], file: &str) -> (String, bool) {
     (text, good)
 }
 
+/// What mstflint reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// Everything.
+    Verify,
+    /// Everything, without asking first whether the image is encrypted.
+    Checksum,
+    /// The frame, the tables, and the sections that a query answers from.
+    Query,
+}
+
+impl Scope {
+    fn reads(self, kind: SectionType) -> bool {
+        self != Self::Query
+            || matches!(
+                kind,
+                SectionType::IMAGE_INFO
+                    | SectionType::MFG_INFO
+                    | SectionType::DEV_INFO
+                    | SectionType::ROM_CODE
+                    | SectionType::IMAGE_SIGNATURE_256
+                    | SectionType::IMAGE_SIGNATURE_512
+            )
+    }
+}
+
 /// The lines of `verify` as far as mstflint goes, and why it stops, if it does.
-fn lines(image: &Image<'_>, report: &VerifyReport) -> (String, Option<String>) {
+fn lines(image: &Image<'_>, report: &VerifyReport, scope: Scope) -> (String, Option<String>) {
     let mut text = String::new();
-    let fault = walk(image, report, &mut text).err();
+    let fault = walk(image, report, scope, &mut text).err();
     (text, fault)
 }
 
-fn walk(image: &Image<'_>, report: &VerifyReport, text: &mut String) -> Result<(), String> {
+fn walk(
+    image: &Image<'_>,
+    report: &VerifyReport,
+    scope: Scope,
+    text: &mut String,
+) -> Result<(), String> {
     let layout = image.layout();
+    // Whether it is encrypted is asked before anything is printed, and that takes the pointers.
+    let broken_pointer = report.parts.iter().any(|part| {
+        part.section_type == Some(SectionType::HW_POINTERS.get()) && !part.state.is_good()
+    });
+    if broken_pointer && scope != Scope::Checksum {
+        return Err("InitHwPtrs: HW pointers not found.\n".to_owned());
+    }
     let mut parts = report.parts.iter().peekable();
     // Of an image whose table can't be found, FS4 checks nothing but the device's data.
     let hidden = image.format() == Format::Fs4 && layout.itoc.is_none();
@@ -115,7 +153,11 @@ fn walk(image: &Image<'_>, report: &VerifyReport, text: &mut String) -> Result<(
             continue;
         }
         // BOOT2 is shown where it is in the image, all else where it is in the file.
-        let base = if part.section_type.is_none() { image.start() } else { 0 };
+        let base = if part.section_type.is_none() {
+            image.start()
+        } else {
+            0
+        };
         line(text, part, part.offset - base)?;
     }
     if layout.boot2.is_err() && !hidden {
@@ -123,14 +165,14 @@ fn walk(image: &Image<'_>, report: &VerifyReport, text: &mut String) -> Result<(
     }
 
     match &layout.itoc {
-        Some(toc) => table(image, toc, false, &mut parts, text)?,
+        Some(toc) => table(image, toc, false, scope, &mut parts, text)?,
         None if image.format() == Format::Fs3 => {
             return Err("No valid ITOC was found.".to_owned());
         }
         None => {}
     }
     match &layout.dtoc {
-        Some(toc) => table(image, toc, true, &mut parts, text)?,
+        Some(toc) => table(image, toc, true, scope, &mut parts, text)?,
         None if image.format() == Format::Fs4 && image.len() > layout.end => {
             return Err("No valid DTOC Header was found.".to_owned());
         }
@@ -143,6 +185,7 @@ fn table<'a>(
     image: &Image<'_>,
     toc: &Toc,
     is_dtoc: bool,
+    scope: Scope,
     parts: &mut impl Iterator<Item = &'a PartReport>,
     text: &mut String,
 ) -> Result<(), String> {
@@ -170,13 +213,14 @@ fn table<'a>(
             ));
         }
         let Some(part) = parts.next() else { break };
-        match part.state {
-            PartState::Spare => continue,
-            PartState::OutOfFile => return Err("Section - read error ()\n".to_owned()),
-            _ => {}
+        if part.state == PartState::Spare || !scope.reads(section.kind) {
+            continue;
         }
-        device_infos += usize::from(section.kind == SectionType::DEV_INFO);
+        if part.state == PartState::OutOfFile {
+            return Err("Section - read error ()\n".to_owned());
+        }
         let result = line(text, part, part.offset);
+        device_infos += usize::from(section.kind == SectionType::DEV_INFO && result.is_ok());
         fault = fault.and(result);
     }
     if !toc.ended {
@@ -367,7 +411,10 @@ fn uid_line(text: &mut String, label: &str, range: &UidRange, step: bool) {
         0 => format!("       {NONE}"),
         number => format!("        {number}"),
     };
-    let first = range.first.as_deref().map_or(NONE, |first| first.trim_start_matches("0x"));
+    let first = range
+        .first
+        .as_deref()
+        .map_or(NONE, |first| first.trim_start_matches("0x"));
     let _ = write!(text, "{label:<18}     {first:<16}{}", number(range.count));
     if step {
         let _ = write!(text, "{}", number(range.step.into()));

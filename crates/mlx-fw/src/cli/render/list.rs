@@ -28,9 +28,17 @@ pub(crate) fn text(report: &ListReport, out: &mut Text<'_>) -> fmt::Result {
     out.field("SHA-256 descriptors", digest(report.digests.descriptors))?;
     writeln!(out)?;
 
-    let mut table =
-        Table::new(["PSID", "Version", "Tag", "Date", "Format", "Bytes", "Part number", "Description"])
-            .right(5);
+    let mut table = Table::new([
+        "PSID",
+        "Version",
+        "Tag",
+        "Date",
+        "Format",
+        "Bytes",
+        "Part number",
+        "Description",
+    ])
+    .right(5);
     for device in &report.devices {
         let cell = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "-".to_owned());
         table.row([
@@ -47,7 +55,13 @@ pub(crate) fn text(report: &ListReport, out: &mut Text<'_>) -> fmt::Result {
     out.table(&table)?;
     for device in &report.devices {
         if let Some(problem) = &device.problem {
-            writeln!(out, "{} {}: {}", paint(BAD, "wrong:"), device.psid, printable(problem))?;
+            writeln!(
+                out,
+                "{} {}: {}",
+                paint(BAD, "wrong:"),
+                device.psid,
+                printable(problem)
+            )?;
         }
     }
     Ok(())

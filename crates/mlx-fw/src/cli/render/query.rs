@@ -40,16 +40,25 @@ pub(crate) fn text(report: &QueryReport, out: &mut Text<'_>) -> fmt::Result {
     let hardware: Vec<String> = report
         .hardware
         .iter()
-        .map(|chip| match &chip.name {
-            Some(name) => format!("{name} ({:#x})", chip.id),
-            None => format!("{:#x}", chip.id),
+        .map(|chip| {
+            let revision = match chip.revision {
+                0 => String::new(),
+                revision => format!(" revision {revision:#x}"),
+            };
+            match &chip.name {
+                Some(name) => format!("{name} ({:#x}{revision})", chip.id),
+                None => format!("{:#x}{revision}", chip.id),
+            }
         })
         .collect();
     if !hardware.is_empty() {
         out.field("Hardware", hardware.join(", "))?;
     }
     for (index, rom) in report.roms.iter().flatten().enumerate() {
-        out.field(if index == 0 { "ROM" } else { "" }, printable(rom.text.trim_end()))?;
+        out.field(
+            if index == 0 { "ROM" } else { "" },
+            printable(rom.text.trim_end()),
+        )?;
     }
     if report.roms.as_ref().is_some_and(Vec::is_empty) {
         out.field("ROM", "there, without a version")?;
@@ -58,7 +67,11 @@ pub(crate) fn text(report: &QueryReport, out: &mut Text<'_>) -> fmt::Result {
     for uid in &report.uids {
         let label = match uid.name.split_at_checked(4) {
             Some(("guid", port)) => format!("GUID{}{port}", sep(port)),
-            _ => format!("MAC{}{}", sep(uid.name.trim_start_matches("mac")), uid.name.trim_start_matches("mac")),
+            _ => format!(
+                "MAC{}{}",
+                sep(uid.name.trim_start_matches("mac")),
+                uid.name.trim_start_matches("mac")
+            ),
         };
         out.field(&label, range(&uid.current))?;
         if let Some(original) = &uid.original {
@@ -111,7 +124,12 @@ pub(crate) fn text(report: &QueryReport, out: &mut Text<'_>) -> fmt::Result {
                 section.size.to_string(),
                 format!("{:#04x}", section.section_type),
                 section.name.clone(),
-                if section.device_data { "device" } else { "image" }.to_owned(),
+                if section.device_data {
+                    "device"
+                } else {
+                    "image"
+                }
+                .to_owned(),
             ]);
         }
         out.table(&table)?;

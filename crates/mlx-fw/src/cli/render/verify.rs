@@ -12,7 +12,11 @@ pub(crate) fn text(report: &VerifyReport, out: &mut Text<'_>) -> fmt::Result {
     } else {
         "reduced, as in an update: without the device's own data"
     };
-    writeln!(out, "{} image at {:#x}: {kind}", report.format, report.start)?;
+    writeln!(
+        out,
+        "{} image at {:#x}: {kind}",
+        report.format, report.start
+    )?;
     if report.encrypted {
         writeln!(
             out,
@@ -60,7 +64,11 @@ pub(crate) fn text(report: &VerifyReport, out: &mut Text<'_>) -> fmt::Result {
         let checked = report.parts.len() - ignored - spare;
         write!(out, "{}: {checked} parts checked", paint(GOOD, "OK"))?;
         if ignored != 0 {
-            write!(out, "{}", paint(DIM, format_args!(", {ignored} without a CRC")))?;
+            write!(
+                out,
+                "{}",
+                paint(DIM, format_args!(", {ignored} without a CRC"))
+            )?;
         }
         writeln!(out)
     } else {
