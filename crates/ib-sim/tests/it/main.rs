@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests read files")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod corpus;
 mod fabric;
 mod fault;
 mod generate;
