@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<i32> {
     };
     let mut guest = builder.boot()?;
     eprintln!(
-        "Linux {} under QEMU is up after {:.1} s (of which {:.1} s to build the initramfs)",
+        "Linux {} under QEMU is up after {:.1} s (of which {:.1} s for the kernel and the initramfs)",
         guest.kernel(),
         guest.booted_after().as_secs_f64(),
         guest.built_after().as_secs_f64()

@@ -69,7 +69,7 @@ impl Default for Builder {
             netdevs: Vec::new(),
             cpus: 2,
             memory_mib: 1024,
-            boot_within: Duration::from_secs(120),
+            boot_within: Duration::from_secs(240),
         }
     }
 }
@@ -123,7 +123,7 @@ impl Builder {
         self
     }
 
-    /// How long it may take to boot. Default 120 s.
+    /// How long it may take to boot. Default 240 s: about 10 s on an idle machine, and more than 30 s on a busy one.
     pub const fn boot_within(mut self, limit: Duration) -> Self {
         self.boot_within = limit;
         self
@@ -358,7 +358,7 @@ impl Guest {
         &self.kernel
     }
 
-    /// How long building the initramfs took; part of [`Guest::booted_after`].
+    /// How long fetching the kernel (the first time) and building the initramfs took; part of [`Guest::booted_after`].
     #[must_use]
     pub const fn built_after(&self) -> Duration {
         self.built
