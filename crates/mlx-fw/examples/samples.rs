@@ -2,6 +2,7 @@
 //! `cargo run -p mlx-fw --example samples -- FOLDER`.
 //!
 //! With `--seeds` they are small, as seeds for the fuzzer.
+#![expect(clippy::disallowed_methods, reason = "an example that writes files")]
 
 use std::fs;
 use std::path::PathBuf;

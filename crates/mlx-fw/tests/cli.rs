@@ -45,7 +45,7 @@ fn fixtures(folder: &Path) {
     let huge = fs::File::create(folder.join("huge.bin")).unwrap();
     huge.set_len(10 << 30).unwrap();
     write("secret.bin", b"?");
-    fs::set_permissions(folder.join("secret.bin"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(folder.join("secret.bin"), fs::Permissions::from_mode(0o000)).unwrap();
 }
 
 #[test]
