@@ -17,18 +17,27 @@ pub(super) struct Device {
     sim: simulated::Sim,
 }
 
+/// A port, and what it is called in a report.
+pub(super) struct Opened {
+    pub(super) port: Box<dyn MadPort>,
+    pub(super) label: String,
+}
+
 impl Device {
     /// Opens the port.
-    pub(super) fn open(&self, ctx: &Context) -> Result<Box<dyn MadPort>, Failure> {
+    pub(super) fn open(&self, ctx: &Context) -> Result<Opened, Failure> {
         #[cfg(feature = "sim")]
         if let Some(port) = self.sim.open(ctx)? {
-            return Ok(port);
+            let label = format!("sim:{}", port.local().device);
+            return Ok(Opened { port, label });
         }
         #[cfg(not(feature = "sim"))]
         let _ = ctx;
         let selector = self.device.as_ref().unwrap_or(&Selector::Any);
-        rdma_host::open(&SysRoot::default(), selector)
-            .map_err(|error| Failure::from(error).with_context(format!("opening {selector}")))
+        let port = rdma_host::open(&SysRoot::default(), selector)
+            .map_err(|error| Failure::from(error).with_context(format!("opening {selector}")))?;
+        let label = port.local().device.clone();
+        Ok(Opened { port, label })
     }
 }
 

@@ -171,6 +171,16 @@ impl Topology {
         ports.get(at)
     }
 
+    /// The place of a node's port.
+    #[must_use]
+    pub fn index_of(&self, node: &Node, port: &Port) -> Option<PortIndex> {
+        let ports = self.ports_of(node);
+        let at = ports
+            .binary_search_by_key(&port.number, |port| port.number)
+            .ok()?;
+        Some(PortIndex(node.first_port + u32::try_from(at).ok()?))
+    }
+
     /// The other end of a port's cable.
     #[must_use]
     pub fn peer_of(&self, port: &Port) -> Option<(&Node, &Port)> {

@@ -1,1 +1,5 @@
-//! t
+//! Tests of ib-sm.
+
+mod hostile;
+mod peer;
+mod walk;

@@ -72,7 +72,7 @@ impl IbsimPort {
             ctl,
             data,
             client_id,
-            local: LocalPort::new(text(&place.node), 0),
+            local: LocalPort::new(format!("{endpoint}/{}", text(&place.node)), 0),
             clock,
             inbox: VecDeque::new(),
         };

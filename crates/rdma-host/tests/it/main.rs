@@ -1,1 +1,5 @@
-//! Tests.
+//! Tests of rdma-host.
+
+mod ibsim;
+mod select;
+mod sysfs;

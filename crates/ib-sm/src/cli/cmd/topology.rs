@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use rdma_cli::{Context, Exit, Failure};
 
-use crate::cli::device::Device;
+use crate::cli::device::{Device, Opened};
 use crate::cli::{ctime, render};
 use crate::core::discovery::{Config, Event};
 use crate::diag::ibnetdiscover;
@@ -39,6 +39,9 @@ pub(crate) struct Topology {
     /// With --compat: speed, width and virtual lanes as numbers, too (its -f)
     #[arg(long, requires = "compat")]
     full: bool,
+    /// With --compat: by the boxes that nodes share (its -g)
+    #[arg(long, requires = "compat")]
+    group: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,7 +52,7 @@ enum Compat {
 
 impl Topology {
     pub(crate) fn run(self, ctx: &mut Context) -> Result<Exit, Failure> {
-        let mut port = self.device.open(ctx)?;
+        let Opened { mut port, label } = self.device.open(ctx)?;
         let config = Config {
             window: self.window,
             timeout: Duration::from_millis(self.timeout.into()),
@@ -72,13 +75,14 @@ impl Topology {
         };
         match self.compat {
             None => {
-                let report = TopologyReport::new(&port.local().device, &found);
+                let report = TopologyReport::new(&label, &found);
                 ctx.emit(&report, render::topology::write)?;
             }
             Some(Compat::Ibnetdiscover) => {
                 let mut text = String::new();
                 let options = ibnetdiscover::Options {
                     full: self.full,
+                    group: self.group,
                     date: &ctime::now(),
                 };
                 // Writing to a string does not fail.

@@ -27,6 +27,8 @@ struct Place {
 enum Ask {
     /// Who is the local node?
     Start,
+    /// Is the local node still there? Asked when the last thing that happened was a failure.
+    Alive,
     /// Who is behind this port?
     Probe(Place),
     Description(u32),
@@ -38,7 +40,7 @@ enum Ask {
 impl Ask {
     const fn attribute(self) -> AttributeId {
         match self {
-            Self::Start | Self::Probe(_) => AttributeId::NODE_INFO,
+            Self::Start | Self::Alive | Self::Probe(_) => AttributeId::NODE_INFO,
             Self::Description(_) => AttributeId::NODE_DESCRIPTION,
             Self::Switch(_) => AttributeId::SWITCH_INFO,
             Self::Port(_) => AttributeId::PORT_INFO,
@@ -49,7 +51,7 @@ impl Ask {
     /// The known node that is to answer.
     const fn target(self) -> Option<u32> {
         match self {
-            Self::Start | Self::Probe(_) => None,
+            Self::Start | Self::Alive | Self::Probe(_) => None,
             Self::Description(node) | Self::Switch(node) => Some(node),
             Self::Port(place) | Self::Fdr10(place) => Some(place.node),
         }
@@ -114,6 +116,8 @@ pub struct Discovery {
     stopped: bool,
     failures_in_a_row: u32,
     too_many: bool,
+    /// It has been asked whether the local node is still there.
+    checked: bool,
     progress: bool,
 }
 
@@ -133,6 +137,7 @@ impl Discovery {
             stopped: false,
             failures_in_a_row: 0,
             too_many: false,
+            checked: false,
             progress: false,
         }
     }
@@ -204,7 +209,7 @@ impl Discovery {
             }
         }
         let (path, modifier) = match ask {
-            Ask::Start => (DrPath::LOCAL, 0),
+            Ask::Start | Ask::Alive => (DrPath::LOCAL, 0),
             Ask::Probe(place) => {
                 if self.seen(place)?.peer.is_some() {
                     return None;
@@ -304,6 +309,11 @@ impl Discovery {
                 _ => {}
             }
         }
+        let is_over = self.asks.is_empty() && self.client.is_idle();
+        if is_over && self.failures_in_a_row > 0 && !self.checked && self.no_start.is_none() {
+            self.checked = true;
+            self.asks.push_back(Ask::Alive);
+        }
     }
 
     fn warn(&mut self, kind: WarningKind, node: u32, port: Option<u8>) {
@@ -328,6 +338,7 @@ impl Discovery {
         }
         match ask {
             Ask::Start => self.on_node_info(None, smp.attribute()),
+            Ask::Alive => {}
             Ask::Probe(place) => self.on_node_info(Some(place), smp.attribute()),
             Ask::Description(node) => {
                 if let Some(found) = self.nodes.get_mut(node as usize) {
@@ -354,6 +365,7 @@ impl Discovery {
     fn refused(&mut self, ask: Ask, status: u16) {
         match ask {
             Ask::Start => self.no_start = Some(NoStart::Refused { status }),
+            Ask::Alive => {}
             // Many devices know nothing of it.
             Ask::Fdr10(place) => self.look_behind(place),
             Ask::Port(place) => {
@@ -382,6 +394,10 @@ impl Discovery {
             self.no_start = Some(NoStart::Silent { attempts });
             return;
         }
+        if ask == Ask::Alive {
+            self.stop();
+            return;
+        }
         let attribute = ask.attribute();
         let kind = match (failure, ask) {
             (Failure::NotSent(error), _) => WarningKind::NotSent { attribute, error },
@@ -403,11 +419,16 @@ impl Discovery {
         }
         let enough = u32::from(self.config.window).max(8) * 2;
         if self.failures_in_a_row >= enough {
-            let failures = self.failures_in_a_row;
-            self.warn(WarningKind::FabricSilent { failures }, 0, None);
-            self.stopped = true;
-            self.asks.clear();
+            self.stop();
         }
+    }
+
+    /// Nobody answers any more.
+    fn stop(&mut self) {
+        let failures = self.failures_in_a_row;
+        self.warn(WarningKind::FabricSilent { failures }, 0, None);
+        self.stopped = true;
+        self.asks.clear();
     }
 
     /// Somebody said who it is: behind the port `via`, or right here.
@@ -746,7 +767,7 @@ impl Discovery {
 /// The node that a warning about a question is about.
 const fn about(ask: Ask) -> u32 {
     match ask {
-        Ask::Start => 0,
+        Ask::Start | Ask::Alive => 0,
         Ask::Probe(place) | Ask::Port(place) | Ask::Fdr10(place) => place.node,
         Ask::Description(node) | Ask::Switch(node) => node,
     }
