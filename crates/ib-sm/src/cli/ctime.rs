@@ -53,10 +53,7 @@ mod tests {
     fn is_what_ctime_prints() {
         assert_eq!(ctime(0), "Thu Jan  1 00:00:00 1970");
         assert_eq!(ctime(951_782_400), "Tue Feb 29 00:00:00 2000");
-        assert_eq!(
-            ctime(1_796_093_045),
-            "Tue Dec  1 03:24:05 2026".replace("03:24:05", "03:24:05")
-        );
+        assert_eq!(ctime(1_796_093_045), "Tue Dec  1 02:44:05 2026");
         assert_eq!(ctime(4_107_542_399), "Sun Feb 28 23:59:59 2100");
     }
 }

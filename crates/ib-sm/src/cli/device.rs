@@ -102,7 +102,7 @@ mod simulated {
             });
         }
         let bytes = read_file(path, MAX_FILE)?;
-        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
         let mut include = |name: &str| read_file(&folder.join(name), MAX_FILE).ok();
         let parsed = file::read_with(text, &bytes, &file::Options::new(), &mut include)
             .map_err(|error| explain(&error))?;

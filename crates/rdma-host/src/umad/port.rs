@@ -200,7 +200,7 @@ impl MadPort for UmadPort {
         let header = UserMadHeader {
             agent,
             timeout_ms: u32::try_from(packet.response_time.as_millis()).unwrap_or(u32::MAX),
-            length: MAD_LEN as u32,
+            length: 256,
             qpn: Be32::new(packet.address.qpn),
             qkey: Be32::new(packet.address.qkey),
             lid: Be16::new(packet.address.lid.get()),

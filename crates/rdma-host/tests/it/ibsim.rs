@@ -135,6 +135,11 @@ fn udp_works_as_well() {
         host: "127.0.0.1".to_owned(),
         port: first,
     };
+    // The prompt comes before the sockets.
+    let begin = Instant::now();
+    while IbsimPort::open(&endpoint, None).is_err() && begin.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let mut ports: Vec<_> = (0..3)
         .map(|_| IbsimPort::open(&endpoint, Some("h1")).expect("a place"))
         .collect();
