@@ -1,7 +1,7 @@
 //! What a fabric consists of: nodes, ports, cables.
 //!
 //! A [`Topology`] is plain data without state: who is there and what is plugged where. It is read
-//! from a net file or a dump ([`file`]), or generated from a [`Spec`], and a
+//! from a net file or a dump ([`mod@file`]), or generated from a [`Spec`], and a
 //! [`Fabric`](crate::Fabric) brings it to life.
 //!
 //! ```
