@@ -59,7 +59,22 @@ fn real_dumps_load_completely() {
         );
         assert_eq!(parsed.warnings, [], "{file}");
         assert_eq!(parsed.format, Format::Net);
-        // Every label of the text is the rate of its port.
+        // Every rate's name in the text is what the port has at most.
+        let text = String::from_utf8_lossy(&bytes);
+        let names = text
+            .lines()
+            .filter(|l| l.starts_with('['))
+            .filter_map(|l| l.split_whitespace().last());
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        let ports = t
+            .nodes()
+            .iter()
+            .flat_map(|n| n.ports())
+            .filter(|p| p.peer.is_some());
+        let mut rates: Vec<String> = ports.map(|p| format!("{}{}", p.widths, p.speeds)).collect();
+        names.sort_unstable();
+        rates.sort_unstable();
+        assert_eq!(rates, names, "{file}");
         for node in t.nodes() {
             assert!(
                 node.guid != 0 && node.vendor_id != 0 && node.device_id != 0,
