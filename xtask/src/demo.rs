@@ -8,6 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use mlx_fw::archive::mfa2;
+use mlx_fw::image::SectionType;
+use mlx_fw::image::build::{Builder, filler};
 
 use crate::workspace::Workspace;
 
@@ -35,10 +38,6 @@ pub struct Step {
     next: &'static str,
 }
 
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "for the steps that each tool adds")
-)]
 impl Step {
     /// A step that runs `words` and must succeed.
     pub fn new(does: &'static str, words: &[&str]) -> Self {
@@ -126,10 +125,106 @@ impl Step {
     }
 }
 
-/// The steps, in order. They run in one empty folder, so that a later one can use an earlier one's
-/// files.
+/// The steps, in order. They run in one folder, so that a later one can use an earlier one's files.
 fn steps() -> Vec<Step> {
-    Vec::new()
+    vec![
+        Step::new(
+            "What is this firmware image? (We built it: the layout is FS4's, the code is filler.)",
+            &["mlx-fw", "query", "image.bin", "--full"],
+        )
+        .holds(PSID)
+        .next("the same of an image of yours, or of an adapter's flash that mstflint has read"),
+        Step::new(
+            "Is it whole? Every part is checked.",
+            &["mlx-fw", "verify", "image.bin"],
+        ),
+        Step::new(
+            "And this one, of which one bit of the main code has flipped?",
+            &["mlx-fw", "verify", "damaged.bin"],
+        )
+        .ends_with(1)
+        .holds("MAIN_CODE")
+        .next("mlx-fw verify --help says which exit code means what, for scripts"),
+        Step::new(
+            "Which boards is this archive for?",
+            &["mlx-fw", "list", "boards.mfa2"],
+        )
+        .holds(PSID),
+        Step::new(
+            "Take one board's image out of it.",
+            &[
+                "mlx-fw",
+                "extract",
+                "boards.mfa2",
+                "--psid",
+                PSID,
+                "--to",
+                "board.bin",
+            ],
+        ),
+        Step::new(
+            "What is it, as JSON for a program? (Its schema is in docs/schemas.)",
+            &["mlx-fw", "query", "board.bin", "--json"],
+        )
+        .holds("\"mlx-fw/query/1\"")
+        .next("mlx-fw query board.bin --json | jq .data"),
+        Step::new(
+            "Discover a small fabric, simulated: every node and every cable.",
+            &["ib-diag", "topology", "--sim", "fat-tree:k=4,levels=2"],
+        )
+        .holds("Switches")
+        .lines(36)
+        .next("--device mlx5_0 instead of --sim, on a machine with an adapter"),
+        Step::new(
+            "And one of 648 hosts. (The time that this took says nothing of a real fabric.)",
+            &["ib-diag", "topology", "--sim", "fat-tree:648"],
+        )
+        .holds("648")
+        .lines(6),
+        Step::new(
+            "The same program in the words of ibnetdiscover, for scripts that read those.",
+            &[
+                "ib-diag",
+                "topology",
+                "--sim",
+                "ring:switches=3",
+                "--compat",
+                "ibnetdiscover",
+            ],
+        )
+        .holds("switchguid=")
+        .next(
+            "cargo xtask lab ibsim --opensm -- ibnetdiscover: the real one, on a simulated fabric",
+        ),
+    ]
+}
+
+/// The board of the demo's images: a name that no real board has.
+const PSID: &str = "RTB0000000001";
+
+/// Builds what the steps read.
+fn prepare(folder: &Path) -> Result<()> {
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(folder.join(name), bytes).with_context(|| format!("cannot write {name}"))
+    };
+    let code = filler(7, 0x8000);
+    let builder = Builder::fs4().psid(PSID).no_sections();
+    let builder = builder.section(SectionType::MAIN_CODE, code.clone());
+    let mut image = builder.clone().flash(1 << 22).build()?;
+    write("image.bin", &image)?;
+    let at = image
+        .windows(64)
+        .position(|bytes| Some(bytes) == code.get(..64));
+    let byte = at
+        .and_then(|at| image.get_mut(at + 32))
+        .context("the image lacks its code")?;
+    *byte ^= 1;
+    write("damaged.bin", &image)?;
+    let other = Builder::fs3().psid("RTB0000000002");
+    let archive = mfa2::Builder::new()
+        .image(PSID, builder.component()?)
+        .image("RTB0000000002", other.component()?);
+    write("boards.mfa2", &archive.build()?)
 }
 
 /// Runs the verb.
@@ -139,10 +234,8 @@ pub fn run(args: &Args) -> Result<()> {
     let bin = workspace.build_tools(args.release)?;
     let folder = fresh(&workspace.target.join("demo"))?;
     let begin = Instant::now();
+    prepare(&folder)?;
     let steps = steps();
-    if steps.is_empty() {
-        bail!("there is nothing to show yet");
-    }
     for (number, step) in (1..).zip(&steps) {
         step.run(number, &bin, &folder)?;
     }

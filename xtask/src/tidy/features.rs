@@ -1,4 +1,7 @@
-//! Features: what belongs to the command line comes only with `cli`; simulators never by default.
+//! Features: what belongs to the command line comes only with `cli`; labs never by default.
+//!
+//! A tool may have `sim` among its defaults, so that whoever installs it can try it: libraries are
+//! used without default features, and the rule `trees` sees that no simulator comes along then.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +28,7 @@ const PRESENTATION: &[(&str, &[&str])] = &[
 const EXEMPT: &[&str] = &["rdma-cli", "xtask", "benches"];
 
 /// Features that must not be on unless asked for.
-const NEVER_DEFAULT: &[&str] = &["sim", "lab"];
+const NEVER_DEFAULT: &[&str] = &["lab"];
 
 /// The rule.
 pub fn check(tree: &Tree) -> Vec<Finding> {
@@ -126,17 +129,17 @@ mod tests {
     }
 
     #[test]
-    fn a_simulator_is_not_on_by_default_even_by_a_detour() {
+    fn a_lab_is_not_on_by_default_even_by_a_detour() {
         let features: &[(&str, &[&str])] = &[
             ("cli", &["dep:clap"]),
             ("default", &["more"]),
-            ("more", &["sim"]),
-            ("sim", &[]),
+            ("more", &["lab"]),
+            ("lab", &[]),
         ];
         let found = check(&tree(true, features));
         assert_eq!(found.len(), 1);
         assert!(
-            found[0].what.contains("sim is on by default"),
+            found[0].what.contains("lab is on by default"),
             "{}",
             found[0]
         );

@@ -75,7 +75,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "features",
-        says: "what belongs to the command line is only under the feature `cli`, simulators never by default",
+        says: "what belongs to the command line is only under the feature `cli`, labs never by default",
         check: features::check,
     },
     Rule {

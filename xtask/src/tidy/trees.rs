@@ -7,17 +7,19 @@ use anyhow::{Context, Result, bail};
 use super::Finding;
 use crate::workspace::{Workspace, cargo};
 
-/// Packages that no library may pull in without its command line: terminals, and the bindings that
-/// make a binary refuse to start where libibverbs is not installed.
+/// Packages that no library may pull in without its default features: terminals, simulators and
+/// labs, and the bindings that make a binary refuse to start where libibverbs is not installed.
 const UNWANTED: &[&str] = &[
     "anstream",
     "clap",
     "clap_builder",
     "comfy-table",
+    "ib-sim",
     "ibverbs",
     "ibverbs-sys",
     "indicatif",
     "rdma-cli",
+    "rdma-lab",
     "rdma-sys",
     "schemars",
     "tracing-subscriber",
@@ -61,9 +63,10 @@ fn unwanted(tree: &str) -> Vec<&'static str> {
         .lines()
         .filter_map(|line| line.split(' ').next())
         .collect();
+    // The first line is the library itself.
     UNWANTED
         .iter()
-        .filter(|name| packages.contains(name))
+        .filter(|name| packages.iter().skip(1).any(|package| package == *name))
         .copied()
         .collect()
 }
@@ -76,6 +79,6 @@ mod tests {
     fn a_terminal_crate_in_the_tree_is_found() {
         let tree = "ib-sm v0.1.0 (/x)\nclap v4.6.1\nclap_lex v1.0.0\nclap v4.6.1 (*)\n";
         assert_eq!(unwanted(tree), ["clap"]);
-        assert!(unwanted("serde v1.0.0\n").is_empty());
+        assert!(unwanted("ib-sim v0.1.0 (/x)\nserde v1.0.0\n").is_empty());
     }
 }
