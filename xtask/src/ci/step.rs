@@ -119,7 +119,7 @@ pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
             "clippy",
             "lints, with warnings as errors",
             vec![with(
-                &["clippy", "--quiet", "--all-targets"],
+                &["clippy", "--quiet", "--keep-going", "--all-targets"],
                 &["--", "-D", "warnings"],
             )],
         )
