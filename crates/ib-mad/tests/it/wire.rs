@@ -100,19 +100,19 @@ fn port_info_fields_stand_where_libibmad_reads_them() {
         )*};
     }
     check(128, 16, &|i, v| {
-        i.lid = Lid::new(u16::try_from(v).expect("it fits"))
+        i.lid = Lid::new(u16::try_from(v).expect("it fits"));
     });
     check(144, 16, &|i, v| {
-        i.master_sm_lid = Lid::new(u16::try_from(v).expect("it fits"))
+        i.master_sm_lid = Lid::new(u16::try_from(v).expect("it fits"));
     });
     check(224, 8, &|i, v| {
-        i.local_port = u8::try_from(v).expect("it fits")
+        i.local_port = u8::try_from(v).expect("it fits");
     });
     check(232, 8, &|i, v| {
-        i.link_width_enabled = u8::try_from(v).expect("it fits")
+        i.link_width_enabled = u8::try_from(v).expect("it fits");
     });
     check(248, 8, &|i, v| {
-        i.link_width_active = u8::try_from(v).expect("it fits")
+        i.link_width_active = u8::try_from(v).expect("it fits");
     });
     fields! {
         256 4 state = set_speed_supported as u8;
@@ -326,4 +326,23 @@ proptest! {
 #[test]
 fn a_header_is_24_bytes() {
     assert_eq!(size_of::<MadHeader>(), 24);
+}
+
+/// The seeds of the fuzz target `mad`, without a fuzzer.
+#[test]
+fn seeds() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/mad");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).expect("the corpus") {
+        let bytes = std::fs::read(entry.expect("a seed").path()).expect("a seed");
+        for chunk in bytes.chunks(256) {
+            let mut mad = [0; 256];
+            mad[..chunk.len()].copy_from_slice(chunk);
+            let smp = Smp::from_bytes(&mad);
+            let _ = format!("{smp:?} {:?}", smp.attribute::<PortInfo>());
+            let _ = DrPath::from_ports(&smp.initial_path);
+            count += 1;
+        }
+    }
+    assert!(count >= 9, "{count} MADs");
 }

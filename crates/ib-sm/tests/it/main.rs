@@ -1,5 +1,7 @@
 //! Tests of ib-sm.
 
+mod corpus;
 mod hostile;
 mod peer;
+mod scripted;
 mod walk;
