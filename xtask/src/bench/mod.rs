@@ -19,7 +19,7 @@ const RACES: &[Race] = &[discovery::RACE, firmware::RACE];
 /// Measures: criterion benches, and races with the peers.
 #[derive(clap::Args)]
 pub struct Args {
-    /// One bench or race; all of them unless given.
+    /// One race or bench (a crate's bench whose name a race has is CRATE/NAME); all unless given.
     name: Option<String>,
     /// Keep the benches' figures under a name.
     #[arg(long, value_name = "BASELINE")]
@@ -41,20 +41,25 @@ pub fn run(args: &Args) -> Result<()> {
     let benches = benches(&workspace);
     if args.list {
         for (package, bench) in &benches {
-            println!("{bench:<16} bench of {package}");
+            println!("{:<24} bench", format!("{package}/{bench}"));
         }
         for race in RACES {
-            println!("{:<16} race: {}", race.name, race.what);
+            println!("{:<24} race: {}", race.name, race.what);
         }
         return Ok(());
     }
-    let wanted = |name: &str| args.name.as_deref().is_none_or(|wanted| wanted == name);
     let mut any = false;
-    for (package, bench) in benches.iter().filter(|(_, bench)| wanted(bench)) {
+    for (package, bench) in benches
+        .iter()
+        .filter(|(p, b)| wants_bench(args.name.as_deref(), p, b))
+    {
         any = true;
         criterion(args, package, bench)?;
     }
-    for race in RACES.iter().filter(|race| wanted(race.name)) {
+    for race in RACES
+        .iter()
+        .filter(|race| args.name.as_deref().is_none_or(|n| n == race.name))
+    {
         any = true;
         race.run(&workspace, args.rounds)?;
     }
@@ -62,6 +67,15 @@ pub fn run(args: &Args) -> Result<()> {
         bail!("there is no such bench or race: `cargo xtask bench --list` lists them");
     }
     Ok(())
+}
+
+/// Whether a bench is asked for: by its name, which a race of the same name hides, or with its crate.
+fn wants_bench(name: Option<&str>, package: &str, bench: &str) -> bool {
+    match name.map(|name| (name, name.split_once('/'))) {
+        None => true,
+        Some((_, Some(whole))) => whole == (package, bench),
+        Some((name, None)) => name == bench && RACES.iter().all(|race| race.name != name),
+    }
 }
 
 /// The criterion benches: crate and name.
@@ -98,4 +112,18 @@ fn criterion(args: &Args, package: &str, bench: &str) -> Result<()> {
         bail!("the bench {bench} of {package} failed");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_race_hides_a_bench_of_its_name() {
+        assert!(wants_bench(None, "ib-sm", "discovery"));
+        assert!(!wants_bench(Some("discovery"), "ib-sm", "discovery"));
+        assert!(wants_bench(Some("ib-sm/discovery"), "ib-sm", "discovery"));
+        assert!(wants_bench(Some("image"), "mlx-fw", "image"));
+        assert!(!wants_bench(Some("ib-sm/image"), "mlx-fw", "image"));
+    }
 }
