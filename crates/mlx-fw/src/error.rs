@@ -75,8 +75,8 @@ pub enum Error {
         /// What the decompressor says.
         reason: String,
     },
-    /// Something is larger than we are willing to hold.
-    #[error("{what} takes {size} bytes, more than the limit of {limit}")]
+    /// Something is larger than we are willing to hold; sizes are in bytes, lists in entries.
+    #[error("{what} takes {size}, more than the limit of {limit}")]
     Limit {
         /// What is too large.
         what: &'static str,

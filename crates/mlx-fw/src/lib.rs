@@ -21,7 +21,7 @@
 //! - [`archive::mfa2::Archive`]: an MFA2 archive, images of many boards in one compressed block.
 //! - [`query`](query()), [`verify`](verify()), [`checksum`](checksum()): the questions.
 //!   [`report`]: their answers.
-//! - [`image::build`] and [`archive::mfa2::build`]: images and archives of our own, for tests and
+//! - [`image::build`] and [`archive::mfa2::Builder`]: images and archives of our own, for tests and
 //!   demonstrations.
 //!
 //! **Not here**: devices. The formats FS2, FS5, MFA and PLDM are recognised and not yet read.

@@ -30,6 +30,8 @@ use crate::{Error, Psid, Result};
 pub const FINGERPRINT: [u8; 16] = *b"MLNX.MFA2.XZ.00!";
 /// What each image in the block starts with, not counted in its size.
 pub const MARKER: [u8; 16] = *b"#BIN.COMPONENT!#";
+/// How many pairs of a board and an image are read at most, some hundred times what archives have.
+const MAX_POINTERS: usize = 0xffff;
 /// The only compression there is.
 const XZ: u8 = 1;
 
@@ -98,6 +100,7 @@ impl<'a> Archive<'a> {
         let mut digests = Vec::new();
         let mut devices = Vec::new();
         let mut components = Vec::new();
+        let mut pointers = 0;
         // The package descriptor comes first and says where the descriptors end.
         while package.is_none_or(|package| reader.offset() < package.block_offset.get().into()) {
             let group = group(&mut reader)?;
@@ -114,7 +117,18 @@ impl<'a> Archive<'a> {
                         }
                     }
                 }
-                TlvType::DEVICE => devices.push(device(&group)?),
+                TlvType::DEVICE => {
+                    let device = device(&group)?;
+                    pointers += device.components.len();
+                    if pointers > MAX_POINTERS {
+                        return Err(Error::Limit {
+                            what: "the list of boards and their images",
+                            size: pointers as u64,
+                            limit: MAX_POINTERS as u64,
+                        });
+                    }
+                    devices.push(device);
+                }
                 TlvType::COMPONENT => components.push(component(&group)?),
                 // Not known, or not needed.
                 _ => {}
