@@ -330,6 +330,7 @@ fn a_header_is_24_bytes() {
 
 /// The seeds of the fuzz target `mad`, without a fuzzer.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test may read its seeds")]
 fn seeds() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/mad");
     let mut count = 0;
