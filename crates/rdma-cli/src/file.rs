@@ -16,7 +16,7 @@ use crate::{Exit, Explain, Failure};
 /// larger than `limit`; all others are exit code 3.
 pub fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     if path.as_os_str() == "-" {
-        return read_limited(io::stdin().lock(), limit, "standard input");
+        return read_limited(io::stdin().lock(), 0, limit, "standard input");
     }
     let name = path.display();
     let file = File::open(path).map_err(|error| reading(path, error))?;
@@ -36,7 +36,13 @@ pub fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
             limit,
         ));
     }
-    read_limited(file, limit, &name.to_string())
+    // Room for a file as large as it says; anything else grows as it comes.
+    let expected = if metadata.is_file() {
+        metadata.len()
+    } else {
+        0
+    };
+    read_limited(file, expected, limit, &name.to_string())
 }
 
 fn reading(path: &Path, error: io::Error) -> Failure {
@@ -56,8 +62,15 @@ fn reading(path: &Path, error: io::Error) -> Failure {
     }
 }
 
-fn read_limited(source: impl Read, limit: u64, name: &str) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
+fn read_limited(
+    source: impl Read,
+    expected: u64,
+    limit: u64,
+    name: &str,
+) -> Result<Vec<u8>, Failure> {
+    // One byte more than is expected, so that the read that finds the end needs no more room.
+    let room = usize::try_from(expected.saturating_add(1)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(room);
     source
         .take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
