@@ -18,6 +18,7 @@
 //! What is kept grows with what has answered, not with what was claimed.
 
 mod engine;
+mod fdr10;
 mod warning;
 
 use std::time::Duration;
