@@ -141,7 +141,8 @@ impl Builder {
         let version = VersionTag {
             major: 1,
             year: Be16::new(2025),
-            month: 4,
+            // April: a package's month counts from 0.
+            month: 3,
             day: 3,
             hour: 18,
             minutes: 27,

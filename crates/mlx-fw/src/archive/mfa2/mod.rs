@@ -378,12 +378,18 @@ impl VersionTag {
         format!("{}.{}.{}", self.major, self.minor, self.subminor)
     }
 
-    /// Date and time of a package, whose fields are decimal.
+    /// Date and time of a package. Its fields are decimal, and its month counts from 0 as C's
+    /// `tm_mon` does: mstarchive prints one more, which then agrees with the components' own dates.
     #[must_use]
     pub fn timestamp(&self) -> String {
         format!(
             "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
-            self.year, self.month, self.day, self.hour, self.minutes, self.seconds
+            self.year,
+            u16::from(self.month) + 1,
+            self.day,
+            self.hour,
+            self.minutes,
+            self.seconds
         )
     }
 }

@@ -97,6 +97,7 @@ pub struct VersionTag {
     pub subminor: Be16,
     /// Decimal in newer packages, binary-coded decimal in components.
     pub year: Be16,
+    /// From 1 in a component, from 0 in a package.
     pub month: u8,
     pub day: u8,
     pub hour: u8,
