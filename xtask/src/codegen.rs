@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::workspace::{Workspace, shown};
+use crate::workspace::{Build, Workspace, shown};
 
 /// Where the schemas of the reports are, relative to the root.
 const SCHEMAS: &str = "docs/schemas";
@@ -26,6 +26,9 @@ pub struct Args {
     /// Write nothing; fail when a file is not what it would be.
     #[arg(long)]
     check: bool,
+    /// Build the tools together with the tests: quick where those are built.
+    #[arg(long)]
+    with_tests: bool,
 }
 
 /// What one tool has to say, in a folder that it wrote.
@@ -65,7 +68,7 @@ pub fn generate(workspace: &Workspace, bin: &Path, into: &Path) -> Result<Vec<Ge
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::load()?;
-    let bin = workspace.build_tools(false)?;
+    let bin = workspace.build_tools(Build::dev(args.with_tests))?;
     let generated = generate(&workspace, &bin, &workspace.target.join("generated"))?;
     let wanted = wanted(&workspace.root, &generated)?;
     let there = there(&workspace.root)?;

@@ -12,7 +12,7 @@ use mlx_fw::archive::mfa2;
 use mlx_fw::image::SectionType;
 use mlx_fw::image::build::{Builder, filler};
 
-use crate::workspace::Workspace;
+use crate::workspace::{Build, Workspace};
 
 /// Shows the toolbox at work, without hardware, root or any other package.
 #[derive(clap::Args)]
@@ -20,6 +20,9 @@ pub struct Args {
     /// Use optimised binaries (they take longer to build).
     #[arg(long)]
     release: bool,
+    /// Build the tools together with the tests: quick where those are built.
+    #[arg(long, conflicts_with = "release")]
+    with_tests: bool,
 }
 
 /// One step of a demo.
@@ -231,7 +234,11 @@ fn prepare(folder: &Path) -> Result<()> {
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::load()?;
     println!("Building the tools …");
-    let bin = workspace.build_tools(args.release)?;
+    let build = match args.release {
+        true => Build::Release,
+        false => Build::dev(args.with_tests),
+    };
+    let bin = workspace.build_tools(build)?;
     let folder = fresh(&workspace.target.join("demo"))?;
     let begin = Instant::now();
     prepare(&folder)?;

@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use cargo_metadata::{Metadata, MetadataCommand, Package, TargetKind};
@@ -109,25 +109,59 @@ impl Workspace {
             .any(|package| package.targets.iter().any(|target| target.is_bench()))
     }
 
-    /// Builds every tool, with the features that the tests use so that both share one build, and
-    /// returns the folder with the binaries.
-    pub fn build_tools(&self, release: bool) -> Result<PathBuf> {
+    /// Builds every tool, and returns the folder with the binaries.
+    pub fn build_tools(&self, build: Build) -> Result<PathBuf> {
+        let tools = self.tools();
+        if tools.is_empty() {
+            bail!("the workspace has no tool yet: no binary has `required-features = [\"cli\"]`");
+        }
         let mut command = cargo();
         command.args(["build", "--quiet", "--workspace", "--all-features"]);
-        for tool in self.tools() {
-            command.args(["--bin", &tool.name]);
+        match build {
+            Build::WithTests => {
+                command.args(["--lib", "--bins", "--tests", "--examples"]);
+            }
+            Build::Alone | Build::Release => {
+                for tool in &tools {
+                    command.args(["--bin", &tool.name]);
+                }
+            }
         }
+        let release = matches!(build, Build::Release);
         if release {
             command.arg("--release");
         }
-        if self.tools().is_empty() {
-            bail!("the workspace has no tool yet: no binary has `required-features = [\"cli\"]`");
-        }
-        let status = command.status().context("cargo could not be started")?;
+        let status = command
+            .stdin(Stdio::null())
+            .status()
+            .context("cargo could not be started")?;
         if !status.success() {
             bail!("the tools do not build: {}", shown(&command));
         }
         Ok(self.target.join(if release { "release" } else { "debug" }))
+    }
+}
+
+/// How the tools are built.
+#[derive(Clone, Copy)]
+pub enum Build {
+    /// For development, and nothing else with them: the quickest from nothing.
+    Alone,
+    /// As the tests are. What tests depend on can turn on more features of what the tools depend
+    /// on, so that both builds share little; after the tests, this one has nothing to do.
+    WithTests,
+    /// Optimised.
+    Release,
+}
+
+impl Build {
+    /// For development, with the tests or not.
+    pub fn dev(with_tests: bool) -> Self {
+        if with_tests {
+            Self::WithTests
+        } else {
+            Self::Alone
+        }
     }
 }
 

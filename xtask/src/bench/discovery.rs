@@ -9,7 +9,7 @@ use ib_sim::topo::{Spec, file};
 use rdma_lab::ibsim::{Ibsim, Options};
 
 use super::race::{Heat, Race};
-use crate::workspace::Workspace;
+use crate::workspace::{Build, Workspace};
 
 /// Hosts of the fat trees.
 const HOSTS: &[u32] = &[648, 1728, 5184];
@@ -28,7 +28,7 @@ pub const RACE: Race = Race {
 };
 
 fn heats(workspace: &Workspace, rounds: u32) -> Result<Vec<Heat>> {
-    let ours = workspace.build_tools(true)?.join("ib-diag");
+    let ours = workspace.build_tools(Build::Release)?.join("ib-diag");
     let mut heats = Vec::new();
     for hosts in HOSTS {
         let spec: Spec = format!("fat-tree:{hosts}").parse()?;

@@ -10,7 +10,7 @@ use mlx_fw::image::build::{Builder, filler};
 use rdma_lab::peer;
 
 use super::race::{Heat, Race};
-use crate::workspace::{Workspace, shown};
+use crate::workspace::{Build, Workspace, shown};
 
 /// Both are a few milliseconds of starting and reading, and verifying is mostly CRCs.
 const GOAL: f64 = 1.0;
@@ -29,7 +29,7 @@ pub const RACE: Race = Race {
 };
 
 fn heats(workspace: &Workspace, rounds: u32) -> Result<Vec<Heat>> {
-    let ours = workspace.build_tools(true)?.join("mlx-fw");
+    let ours = workspace.build_tools(Build::Release)?.join("mlx-fw");
     let mstflint = peer::need("mstflint")?;
     let folder = workspace.target.join("bench-firmware");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;

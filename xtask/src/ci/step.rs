@@ -145,14 +145,14 @@ pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
             "docs",
             "the documentation, with warnings as errors",
             vec![
-                with(&["doc", "--quiet", "--no-deps", "--lib"], &[])
+                with(&["doc", "--quiet", "--keep-going", "--no-deps", "--lib"], &[])
                     .env("RUSTDOCFLAGS", "-D warnings"),
             ],
         ),
         step(
             "codegen",
             "generated files are up to date",
-            vec![xtask(&["codegen", "--check"])],
+            vec![xtask(&["codegen", "--check", "--with-tests"])],
         ),
         step(
             "deny",
@@ -188,7 +188,7 @@ pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
     steps.push(step(
         "demo",
         "what a newcomer sees",
-        vec![xtask(&["demo"]).minutes(10)],
+        vec![xtask(&["demo", "--with-tests"]).minutes(10)],
     ));
     steps
 }

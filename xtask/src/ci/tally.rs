@@ -263,7 +263,8 @@ impl Observer<'_> {
 struct Begun<'a> {
     stem: &'a str,
     source: &'a str,
-    /// Whether the file is called like the crate, as those of unit tests are.
+    /// Whether the file is called like the crate, as those of unit tests are, but for a crate's
+    /// further binaries.
     names_package: bool,
 }
 
@@ -284,7 +285,7 @@ fn begun(text: &str) -> Option<Begun<'_>> {
     Some(Begun {
         stem,
         source: unit.unwrap_or(source),
-        names_package: unit.is_some(),
+        names_package: unit.is_some_and(|source| !source.contains("/bin/")),
     })
 }
 
