@@ -145,8 +145,11 @@ pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
             "docs",
             "the documentation, with warnings as errors",
             vec![
-                with(&["doc", "--quiet", "--keep-going", "--no-deps", "--lib"], &[])
-                    .env("RUSTDOCFLAGS", "-D warnings"),
+                with(
+                    &["doc", "--quiet", "--keep-going", "--no-deps", "--lib"],
+                    &[],
+                )
+                .env("RUSTDOCFLAGS", "-D warnings"),
             ],
         ),
         step(
