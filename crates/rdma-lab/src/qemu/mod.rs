@@ -216,8 +216,13 @@ impl Builder {
             ]);
         }
         let mut server = Running::start(&command)?;
-        server.wait_until("its port", Duration::from_secs(20), |_| Ok(socket.exists()))?;
-        let link = Link::connect(&socket)?;
+        // The socket's file is there a moment before QEMU listens on it.
+        let mut link = None;
+        server.wait_until("its port", Duration::from_secs(20), |_| {
+            link = Link::connect(&socket).ok();
+            Ok(link.is_some())
+        })?;
+        let link = link.context("connecting to the guest's port")?;
         let mut guest = Guest {
             link,
             server,
