@@ -86,16 +86,14 @@ pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
     };
     // With `deps` left out, a missing peer is not the tree's fault: those tests then skip themselves.
     let peers = if without_deps { "0" } else { "1" };
+    // `cargo test --examples` makes tests of the examples, not the programs that some tests run.
+    let examples = with(
+        &["build", "--quiet"],
+        &["--lib", "--bins", "--tests", "--examples"],
+    );
     let mut tests = with(
         &["test", "--no-fail-fast"],
-        &[
-            "--lib",
-            "--bins",
-            "--tests",
-            "--examples",
-            "--",
-            "--show-output",
-        ],
+        &["--lib", "--bins", "--tests", "--", "--show-output"],
     );
     tests = tests.minutes(40);
     if peers == "1" {
@@ -129,7 +127,7 @@ pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
             "each library without its command line",
             libraries,
         ),
-        step("tests", "unit and integration tests", vec![tests])
+        step("tests", "unit and integration tests", vec![examples, tests])
             .quick()
             .tests(),
         step(

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use rdma_cli::{Exit, Failure};
+use rdma_cli::{Context, Exit, Failure};
 
 use crate::archive::mfa2::{Archive, Limits};
+use crate::cli::Compat;
 use crate::image::{Container, detect};
 use crate::{Error, Psid};
 
@@ -20,6 +21,10 @@ pub(super) struct Source {
     /// Which board's image, where FILE is an archive
     #[arg(long, value_name = "PSID", value_parser = psid)]
     pub(super) psid: Option<Psid>,
+
+    /// Print the text of another program, with its exit code
+    #[arg(long, value_name = "PROGRAM")]
+    pub(super) compat: Option<Compat>,
 }
 
 /// Reads a PSID of the command line.
@@ -41,6 +46,22 @@ pub(super) fn about(file: &Path) -> impl Fn(Error) -> Failure + '_ {
 }
 
 impl Source {
+    /// Prints another program's text, where it is asked for; `text` makes it of the bytes and the
+    /// file's name, and says whether that program would be content.
+    pub(super) fn compat(
+        &self,
+        ctx: &mut Context,
+        bytes: &[u8],
+        text: impl FnOnce(&[u8], &str) -> (String, bool),
+    ) -> Result<Option<Exit>, Failure> {
+        let Some(Compat::Flint) = self.compat else {
+            return Ok(None);
+        };
+        let (text, content) = text(bytes, &self.file.display().to_string());
+        ctx.print_raw(&text)?;
+        Ok(Some(if content { Exit::Ok } else { Exit::No }))
+    }
+
     /// The bytes of the image.
     pub(super) fn image(&self) -> Result<Vec<u8>, Failure> {
         let bytes = read(&self.file)?;

@@ -72,7 +72,7 @@ impl Explain for Error {
             ),
             Self::NoDevice => {
                 "an adapter is listed by `ls /sys/class/infiniband`; without one, look at a \
-                 simulated fabric with --device ibsim:NAME"
+                 simulated fabric with --sim fat-tree:108"
                     .to_owned()
             }
             Self::NoUmad => "load it with: modprobe ib_umad".to_owned(),

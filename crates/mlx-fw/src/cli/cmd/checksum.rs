@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use rdma_cli::{Context, Exit, Failure};
 
+use crate::cli::render;
 use crate::cli::source::{Source, about};
-use crate::cli::{Compat, render};
 use crate::image::Image;
 
 /// Print the MD5 sum of an image without its device data
@@ -13,20 +13,13 @@ use crate::image::Image;
 pub(crate) struct Cmd {
     #[command(flatten)]
     source: Source,
-
-    /// Print the text of another program, with its exit code
-    #[arg(long, value_name = "PROGRAM")]
-    compat: Option<Compat>,
 }
 
 impl Cmd {
     pub(crate) fn run(self, ctx: &mut Context) -> Result<Exit, Failure> {
         let bytes = self.source.image()?;
-        if self.compat.is_some() {
-            let file = self.source.file.display().to_string();
-            let (text, good) = render::flint::checksum(&bytes, &file);
-            ctx.print_raw(&text)?;
-            return Ok(if good { Exit::Ok } else { Exit::No });
+        if let Some(exit) = self.source.compat(ctx, &bytes, render::flint::checksum)? {
+            return Ok(exit);
         }
         let report = Image::parse(&bytes)
             .and_then(|image| crate::checksum(&image))

@@ -2,8 +2,8 @@
 
 use rdma_cli::{Context, Exit, Failure};
 
+use crate::cli::render;
 use crate::cli::source::{Source, about};
-use crate::cli::{Compat, render};
 use crate::image::Image;
 
 /// Say what an image is: version, board, GUIDs, protection
@@ -18,20 +18,15 @@ pub(crate) struct Cmd {
     /// Say everything: names, parameter file, sections
     #[arg(long)]
     full: bool,
-
-    /// Print the text of another program, with its exit code
-    #[arg(long, value_name = "PROGRAM")]
-    compat: Option<Compat>,
 }
 
 impl Cmd {
     pub(crate) fn run(self, ctx: &mut Context) -> Result<Exit, Failure> {
         let bytes = self.source.image()?;
-        if self.compat.is_some() {
-            let file = self.source.file.display().to_string();
-            let (text, good) = render::flint::query(&bytes, &file, self.full);
-            ctx.print_raw(&text)?;
-            return Ok(if good { Exit::Ok } else { Exit::No });
+        if let Some(exit) = self.source.compat(ctx, &bytes, |bytes, file| {
+            render::flint::query(bytes, file, self.full)
+        })? {
+            return Ok(exit);
         }
         let report = Image::parse(&bytes)
             .and_then(|image| crate::query(&image, self.full))
