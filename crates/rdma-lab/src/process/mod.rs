@@ -384,21 +384,21 @@ pub fn stop_all_and_exit(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// `command` behind `setpriv`, which asks the kernel to kill it when this process dies, and `env`, so that a preload reaches only the program itself.
+/// `command` behind `setpriv`, which asks the kernel to kill it when this process dies, and `env`,
+/// so that a preload reaches only the program itself.
 pub(crate) fn guarded(command: &Command) -> Result<Command> {
     let mut guarded = Command::new(peer::need("setpriv")?);
     guarded.args(["--pdeathsig", "KILL", "--", "env"]);
+    // `env` takes its options before the assignments.
+    for (key, _) in command.get_envs().filter(|(_, value)| value.is_none()) {
+        guarded.arg("-u").arg(key);
+    }
     for (key, value) in command.get_envs() {
-        match value {
-            Some(value) => {
-                let mut pair = OsString::from(key);
-                pair.push("=");
-                pair.push(value);
-                guarded.arg(pair);
-            }
-            None => {
-                guarded.arg("-u").arg(key);
-            }
+        if let Some(value) = value {
+            let mut pair = OsString::from(key);
+            pair.push("=");
+            pair.push(value);
+            guarded.arg(pair);
         }
     }
     guarded.arg(command.get_program()).args(command.get_args());
@@ -408,8 +408,9 @@ pub(crate) fn guarded(command: &Command) -> Result<Command> {
     Ok(guarded)
 }
 
-/// Spawns from a thread that lives as long as this process: the kernel's parent-death signal is about the *thread* that started the child, and a
-/// test's thread ends before a lab that several tests share.
+/// Spawns from a thread that lives as long as this process: the kernel's parent-death signal is
+/// about the *thread* that started the child, and a test's thread ends before a lab that several
+/// tests share.
 pub(crate) fn spawn(command: Command) -> std::io::Result<Child> {
     type Request = (Command, mpsc::Sender<std::io::Result<Child>>);
     static SPAWNER: OnceLock<mpsc::Sender<Request>> = OnceLock::new();
