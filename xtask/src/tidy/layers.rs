@@ -63,7 +63,12 @@ const LAYERS: &[Layer] = &[
         &[CLI],
         &["rdma-lab"],
     ),
-    layer("rverbs-preload", &["rverbs"], &[], &["rdma-lab"]),
+    layer(
+        "rverbs-preload",
+        &["rverbs", "rverbs-sys"],
+        &[],
+        &["rdma-lab"],
+    ),
     layer("rperf", &["rverbs"], &[CLI, CLI_HOST], &["rdma-lab"]),
 ];
 
