@@ -1,0 +1,5 @@
+//! Integration tests: layouts, and loading.
+#![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+mod layout;
+mod load;
