@@ -1,0 +1,43 @@
+//! Why something did not work.
+
+use crate::provider::Errno;
+
+/// Any failure of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A C library, or a function of it, is missing.
+    #[error(transparent)]
+    Library(#[from] rverbs_sys::Error),
+    /// No device has that name.
+    #[error("no device is called {name}")]
+    NoDevice {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// A verb failed.
+    #[error("{verb} failed")]
+    Verb {
+        /// The function, as C calls it.
+        verb: &'static str,
+        /// What it said.
+        #[source]
+        errno: Errno,
+    },
+}
+
+impl Error {
+    /// The failure of a verb, for `map_err`.
+    pub fn verb(verb: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self::Verb { verb, errno }
+    }
+
+    /// The error number, where a verb gave one.
+    #[must_use]
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Verb { errno, .. } => Some(errno.0),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The RoCEv2 protocol.
+
+mod campaign;
+mod cm;
+mod device;
+mod hostile;
+mod icrc;
+mod link;
+#[path = "../../../examples/roce_peer/side.rs"]
+mod side;
