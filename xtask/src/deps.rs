@@ -61,6 +61,7 @@ fn packages() -> Vec<Package> {
 fn purpose(lab: Lab) -> &'static str {
     match lab {
         Lab::Ibsim => "lab ibsim",
+        Lab::Preload => "lab preload",
         Lab::Qemu => "lab qemu",
         Lab::Oracle => "tests that compare with it",
         _ => "a lab",

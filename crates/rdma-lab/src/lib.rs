@@ -6,6 +6,7 @@
 //! | part | what it runs |
 //! |---|---|
 //! | [`ibsim`] | ibsim with any net file; OpenSM, infiniband-diags and our own tools attached to it |
+//! | [`preload`] | perftest, rping, qperf and other verbs programs on our software devices |
 //! | [`qemu`] | a guest with Linux rxe and siw, perftest, rping and any of our binaries |
 //! | [`mod@testdata`], [`skip`] | the real files that are not part of the repository, and how a test says that it did not run |
 //! | [`mod@peer`] | where a peer program is, and which Debian package it comes from |
@@ -29,6 +30,7 @@
 
 pub mod ibsim;
 pub mod peer;
+pub mod preload;
 pub mod process;
 pub mod qemu;
 pub mod skip;

@@ -23,6 +23,8 @@ pub struct Package {
 pub enum Lab {
     /// ibsim with OpenSM and infiniband-diags.
     Ibsim,
+    /// Verbs programs on a software device.
+    Preload,
     /// A QEMU guest with Linux rxe and siw.
     Qemu,
     /// Not a lab of its own: programs that tests of other crates compare themselves with.
@@ -102,12 +104,23 @@ const PACKAGES: &[Package] = &[
             "ib_atomic_lat",
             "ib_atomic_bw",
         ],
-        labs: &[Lab::Qemu],
+        labs: &[Lab::Preload, Lab::Qemu],
     },
     Package {
         name: "rdmacm-utils",
-        provides: &["rping", "udaddy", "ucmatose", "rdma_client", "rdma_server"],
-        labs: &[Lab::Qemu],
+        provides: &[
+            "rping",
+            "udaddy",
+            "ucmatose",
+            "rdma_client",
+            "rdma_server",
+            "rdma_xclient",
+            "rdma_xserver",
+            "cmtime",
+            "mckey",
+            "rstream",
+        ],
+        labs: &[Lab::Preload, Lab::Qemu],
     },
     Package {
         name: "ibverbs-utils",
@@ -118,8 +131,14 @@ const PACKAGES: &[Package] = &[
             "ibv_ud_pingpong",
             "ibv_uc_pingpong",
             "ibv_srq_pingpong",
+            "ibv_xsrq_pingpong",
         ],
-        labs: &[Lab::Qemu],
+        labs: &[Lab::Preload, Lab::Qemu],
+    },
+    Package {
+        name: "qperf",
+        provides: &["qperf"],
+        labs: &[Lab::Preload],
     },
     Package {
         name: "ibverbs-providers",

@@ -1,5 +1,8 @@
 //! Why something did not work.
 
+use std::path::PathBuf;
+
+use crate::preload::Obstacle;
 use crate::provider::Errno;
 
 /// Any failure of this crate.
@@ -23,6 +26,26 @@ pub enum Error {
         /// What it said.
         #[source]
         errno: Errno,
+    },
+    /// The library that is preloaded under programs is not where it should be.
+    #[error("librverbs_preload.so is not found")]
+    NoPreload {
+        /// Where it was looked for.
+        looked: Vec<PathBuf>,
+    },
+    /// There is no such program.
+    #[error("no program is called {name}")]
+    NoProgram {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// A program would not notice a preloaded library.
+    #[error("{} cannot be run on a software device: {why}", path.display())]
+    Unpreloadable {
+        /// The program.
+        path: PathBuf,
+        /// Why not.
+        why: Obstacle,
     },
 }
 

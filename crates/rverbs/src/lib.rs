@@ -49,6 +49,7 @@
 //! - [`devices`]: what there is. [`Context`]: an open device. [`gid`]: which address to use.
 //! - [`mr`]: memory, and who may touch it when. [`qp`]: queue pairs. [`cq`] and [`wc`]: completions.
 //! - [`srq`], [`ah`], [`event`]: shared receive queues, datagrams' addresses, asynchronous events.
+//! - [`preload`]: running programs that were written in C on a software device.
 //! - [`provider`]: what makes verbs happen, and how to write another.
 //!
 //! # Safety
@@ -81,6 +82,7 @@ pub mod exchange;
 pub mod gid;
 pub mod mr;
 mod pd;
+pub mod preload;
 pub mod provider;
 pub mod qp;
 pub mod report;

@@ -2,6 +2,7 @@
 
 mod ibsim;
 mod interrupt;
+mod preload;
 mod qemu;
 
 /// Start a peer that we did not write and run its tools, or ours, on it.
@@ -14,6 +15,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Lab {
     Ibsim(ibsim::Args),
+    Preload(preload::Args),
     Qemu(qemu::Args),
 }
 
@@ -24,6 +26,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     interrupt::clean_up_on_signals()?;
     let code = match args.lab {
         Lab::Ibsim(args) => ibsim::run(&args)?,
+        Lab::Preload(args) => preload::run(&args)?,
         Lab::Qemu(args) => qemu::run(&args)?,
     };
     if code != 0 {

@@ -24,8 +24,9 @@ const PRESENTATION: &[(&str, &[&str])] = &[
     ("tracing-subscriber", &["cli"]),
 ];
 
-/// The crates that are themselves the command line.
-const EXEMPT: &[&str] = &["rdma-cli", "xtask", "benches"];
+/// The crates that are themselves the command line, or that stand in for one: what is preloaded into
+/// a foreign program is where that program's log is set up.
+const EXEMPT: &[&str] = &["rdma-cli", "rverbs-preload", "xtask", "benches"];
 
 /// Features that must not be on unless asked for.
 const NEVER_DEFAULT: &[&str] = &["lab"];

@@ -7,7 +7,11 @@ use crate::Error;
 impl Explain for Error {
     fn exit(&self) -> Exit {
         match self {
-            Self::Library(_) | Self::NoDevice { .. } => Exit::Missing,
+            Self::Library(_)
+            | Self::NoDevice { .. }
+            | Self::NoPreload { .. }
+            | Self::NoProgram { .. } => Exit::Missing,
+            Self::Unpreloadable { .. } => Exit::Input,
             Self::Verb { errno, .. } => match errno.0 {
                 libc::EPERM | libc::EACCES => Exit::Denied,
                 libc::EINVAL => Exit::Missing,
@@ -21,6 +25,9 @@ impl Explain for Error {
             Self::Library(_) => "library",
             Self::NoDevice { .. } => "no-device",
             Self::Verb { .. } => "verb",
+            Self::NoPreload { .. } => "no-preload",
+            Self::NoProgram { .. } => "no-program",
+            Self::Unpreloadable { .. } => "unpreloadable",
         }
     }
 
@@ -30,7 +37,18 @@ impl Explain for Error {
                 "`rverbs devices` lists what there is, `rverbs explain` says why something is not"
                     .into(),
             ),
-            Self::Verb { .. } => None,
+            Self::NoPreload { looked } => Some(format!(
+                "set RVERBS_PRELOAD to its path, or build it with `cargo build -p rverbs-preload`; it was looked for at {}",
+                looked
+                    .iter()
+                    .map(|path| path.display().to_string())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )),
+            Self::Unpreloadable { .. } => Some(
+                "a program must be linked dynamically, and run with its user's own rights".into(),
+            ),
+            Self::Verb { .. } | Self::NoProgram { .. } => None,
         }
     }
 }

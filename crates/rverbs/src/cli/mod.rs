@@ -25,6 +25,7 @@ enum Cmd {
     Info(cmd::info::Info),
     Gids(cmd::gids::Gids),
     Explain(cmd::explain::Explain),
+    Run(cmd::run::Run),
 }
 
 impl Report for DevicesReport {
@@ -54,6 +55,7 @@ impl Tool for Cli {
             Cmd::Info(cmd) => cmd.run(ctx),
             Cmd::Gids(cmd) => cmd.run(ctx),
             Cmd::Explain(cmd) => cmd.run(ctx),
+            Cmd::Run(cmd) => cmd.run(ctx),
         }
     }
 

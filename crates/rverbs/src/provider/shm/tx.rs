@@ -782,6 +782,23 @@ pub(super) fn inquire(qp: &Qp<Shm>, tx: &mut Tx, alive: bool) {
     if refused == 0 && !over && !rnr {
         return;
     }
+    if over && qp.kind == IBV_QPT_UC {
+        // What is sent unreliably is done when it is sent, whoever is there to take it.
+        while tx.started != tx.posted {
+            let slot = tx.slot(tx.started);
+            tx.wqes[slot].need = acked;
+            tx.started = tx.started.wrapping_add(1);
+        }
+        let mut count = tx.reported;
+        while count != tx.started {
+            let slot = tx.slot(count);
+            if !done(&tx.wqes[slot], acked) {
+                tx.wqes[slot].need = acked;
+            }
+            count = count.wrapping_add(1);
+        }
+        return;
+    }
     // The first request that the peer did not take.
     let mut count = tx.reported;
     while count != tx.started && done(&tx.wqes[tx.slot(count)], acked) {

@@ -1,0 +1,164 @@
+//! What came of a case, and the table of all.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{Expect, Provider};
+
+/// What came of a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It works, with this figure or text.
+    Works(String),
+    /// The device does not do it, and the program was told so.
+    Refuses(String),
+    /// It does not work, for this reason.
+    Fails(String),
+}
+
+/// A line of the table.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The program.
+    pub tool: &'static str,
+    /// RC, UC, UD or what there is else.
+    pub transport: &'static str,
+    /// What is special about it.
+    pub option: &'static str,
+    /// The device.
+    pub provider: Provider,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// How long it took.
+    pub wall: Duration,
+}
+
+impl Row {
+    /// Whether it is as it should be.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        !matches!(self.verdict, Verdict::Fails(_))
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, text) = match &self.verdict {
+            Verdict::Works(text) => ("works", text),
+            Verdict::Refuses(text) => ("not supported", text),
+            Verdict::Fails(text) => ("FAILS", text),
+        };
+        write!(
+            f,
+            "{:<21} {:<4} {:<26} soft-{:<5} {word:<13} {text}",
+            self.tool,
+            self.transport,
+            self.option,
+            self.provider.name()
+        )
+    }
+}
+
+/// The table, with how many of its lines are as they should be.
+#[must_use]
+pub fn table(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:<21} {:<4} {:<26} {:<10} {:<13} {}\n",
+        "tool", "", "option", "provider", "result", "figure or text (of a software device)"
+    );
+    for row in rows {
+        text.push_str(&format!("{row}\n"));
+    }
+    let works = |row: &&Row| matches!(row.verdict, Verdict::Works(_));
+    let fails = rows.iter().filter(|row| !row.is_ok()).count();
+    text.push_str(&format!(
+        "{} of {} work, {} are refused as they should be, {fails} fail\n",
+        rows.iter().filter(works).count(),
+        rows.len(),
+        rows.len() - rows.iter().filter(works).count() - fails,
+    ));
+    text
+}
+
+/// The last line of a perftest table: numbers only.
+fn last_row(text: &str) -> Option<Vec<f64>> {
+    let row = |line: &str| -> Option<Vec<f64>> {
+        let numbers: Option<Vec<f64>> = line
+            .split_whitespace()
+            .map(|word| word.parse().ok())
+            .collect();
+        numbers.filter(|numbers| numbers.len() >= 4)
+    };
+    text.lines().rev().find_map(row)
+}
+
+/// What is worth telling of what a program printed; `None` when it is not what it should be.
+pub(super) fn figure(expect: Expect, text: &str) -> Option<String> {
+    match expect {
+        // bytes, iterations, least, most, typical, …
+        Expect::Latency => {
+            let row = last_row(text)?;
+            // Duration mode prints bytes, iterations, average, rate.
+            let typical = row.get(4).or_else(|| row.get(2))?;
+            (*typical > 0.0).then(|| format!("{typical} us typical"))
+        }
+        // bytes, iterations, peak, average, rate
+        Expect::Bandwidth => {
+            let row = last_row(text)?;
+            let average = row.get(3)?;
+            (*average > 0.0).then(|| format!("{average} MiB/s average"))
+        }
+        Expect::Pingpong => {
+            let line = text.lines().rev().find(|line| line.contains("usec/iter"))?;
+            let (_, time) = line.split_once("= ")?;
+            Some(time.replace("usec/iter", "us a round trip"))
+        }
+        Expect::Qperf => {
+            let figures: Vec<_> = text
+                .lines()
+                .filter_map(|line| line.split_once('='))
+                .map(|(name, value)| format!("{} {}", name.trim(), value.trim()))
+                .collect();
+            (!figures.is_empty()).then(|| figures.join(", "))
+        }
+        Expect::Text(wanted) => text
+            .lines()
+            .find(|line| line.contains(wanted))
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")),
+        Expect::Refusal(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_come_from_what_the_programs_print() {
+        let latency = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]\n\
+                       2       1000          5.97           29992.58      74.85    531.33  2358.24  13971.78  29992.58\n---\n";
+        assert_eq!(
+            figure(Expect::Latency, latency).as_deref(),
+            Some("74.85 us typical")
+        );
+        let bandwidth = " 65536      1000             7268.99            384.73 \t\t   0.006156\n";
+        assert_eq!(
+            figure(Expect::Bandwidth, bandwidth).as_deref(),
+            Some("384.73 MiB/s average")
+        );
+        assert_eq!(figure(Expect::Bandwidth, "nothing"), None);
+        let none = " 65536      1000             0.00            0.00 \t\t   0.000000\n";
+        assert_eq!(figure(Expect::Bandwidth, none), None);
+        let pingpong = "1000 iters in 0.22 seconds = 224.22 usec/iter\n";
+        assert_eq!(
+            figure(Expect::Pingpong, pingpong).as_deref(),
+            Some("224.22 us a round trip")
+        );
+        let qperf = "rc_bw:\n    bw  =  1.2 GB/sec\n";
+        assert_eq!(
+            figure(Expect::Qperf, qperf).as_deref(),
+            Some("bw 1.2 GB/sec")
+        );
+        assert_eq!(figure(Expect::Qperf, "rc_bw:\n"), None);
+    }
+}
