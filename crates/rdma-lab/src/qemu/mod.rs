@@ -185,7 +185,7 @@ impl Builder {
             .arg(&initrd)
             .args([
                 "-append",
-                "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable cryptomgr.notests audit=0 apparmor=0",
+                "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable no_timer_check cryptomgr.notests audit=0 apparmor=0",
                 "-serial",
                 "stdio",
             ])
