@@ -27,12 +27,12 @@
 //!
 //! | functions | in |
 //! |---|---|
-//! | device list, open, attributes, port, GIDs, PKeys, sysfs texts | [`device`], [`query`] |
-//! | PD, MR, channel, CQ, SRQ, QP, AH, asynchronous events | [`verbs`] |
-//! | `ibv_create_qp_ex` with `ibv_wr_*`, `ibv_query_device_ex`, `ibv_create_srq_ex` | [`extended`], [`batch`] |
-//! | names of statuses, events, states; rates | [`text`] |
-//! | mlx5dv, mlx4dv, efadv: "this device is not ours" | [`vendor`] |
-//! | librdmacm: connections by IP address | [`cm`] |
+//! | device list, open, attributes, port, GIDs, PKeys, sysfs texts | `device`, `query` |
+//! | PD, MR, channel, CQ, SRQ, QP, AH, asynchronous events | `verbs` |
+//! | `ibv_create_qp_ex` with `ibv_wr_*`, `ibv_query_device_ex`, `ibv_create_srq_ex` | `extended`, `batch` |
+//! | names of statuses, events, states; rates | `text` |
+//! | mlx5dv, mlx4dv, efadv: "this device is not ours" | `vendor` |
+//! | librdmacm: connections by IP address | `cm` |
 //!
 //! These are the symbols that the programs of Debian's packages need (`nm -D --undefined-only`),
 //! and all are here:
