@@ -1,16 +1,16 @@
 //! Processes of one user on one host, through shared memory.
 //!
 //! Every process, queue pair and buffer is a file in a directory that only the user may enter
-//! ([`dir`]); a number is enough to find each, so any exchange of QPNs and keys connects.
+//! (`dir`); a number is enough to find each, so any exchange of QPNs and keys connects.
 //!
-//! - A **send** is a record in the receiver's ring ([`ring`]), short messages with their payload. The
+//! - A **send** is a record in the receiver's ring (`ring`), short messages with their payload. The
 //!   receiver takes it when it polls, and the sender's request completes when it did.
 //! - A **write** or **read** is done by who posts it, without the target's doing anything: in mapped
 //!   memory where the buffer came from [`crate::provider::Context::alloc`], else by the kernel
 //!   (`process_vm_writev`, `process_vm_readv`). Keys are looked up in the target's table.
 //! - An **atomic operation** is done by who posts it in mapped memory, else by the target's thread.
-//! - A **datagram** is copied into the receiver's inbox ([`ud`]).
-//! - Each process has a **thread** ([`thread`]) that sleeps unless a peer rings it.
+//! - A **datagram** is copied into the receiver's inbox (`ud`).
+//! - Each process has a **thread** (`thread`) that sleeps unless a peer rings it.
 //!
 //! A peer that dies is noticed within a tenth of a second; what waits for it completes with
 //! `IBV_WC_RETRY_EXC_ERR`, as with an adapter whose peer is gone.

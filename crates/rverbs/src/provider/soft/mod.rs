@@ -21,7 +21,7 @@
 //!
 //! # Who may lock what
 //!
-//! Polling takes [`cq::Cq::poll`], then locks of a transport's queue pair, then the ring of a
+//! Polling takes `cq::Cq::poll`, then locks of a transport's queue pair, then the ring of a
 //! completion queue; always in this order. Posting begins at the queue pair. A transport's own
 //! thread does too. Nothing waits while it holds a lock.
 
