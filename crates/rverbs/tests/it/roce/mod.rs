@@ -8,3 +8,4 @@ mod icrc;
 mod link;
 #[path = "../../../examples/roce_peer/side.rs"]
 mod side;
+mod unreliable;
