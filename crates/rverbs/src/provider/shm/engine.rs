@@ -62,6 +62,13 @@ pub(super) struct Tx {
     pub(super) atomics_open: u32,
     /// Since when an inbox has been full.
     pub(super) stalled: Option<Instant>,
+    /// Since when the first request has waited for a peer that is not there or not ready, and what
+    /// the peer had consumed then.
+    pub(super) trouble: Option<(Instant, u32)>,
+    /// Whether the peer could not be reached when a request was last tried.
+    pub(super) unreachable: bool,
+    /// Whether the peer's process is gone.
+    pub(super) dead: bool,
     /// Where datagrams went before.
     pub(super) mailboxes: HashMap<u32, Arc<Mailbox>>,
     /// The buffer that was mapped last.
@@ -240,6 +247,7 @@ impl Engine {
         (tx.atomics, tx.atomics_open, tx.last_buffer) = (0, 0, None);
         (rx.tail, rx.idle, rx.clean) = (0, 0, 0);
         tx.mailboxes.clear();
+        (tx.trouble, tx.unreachable, tx.dead) = (None, false, false);
         (rx.stuck, rx.last_wqe) = (None, false);
         if let Some(inbox) = &self.inbox {
             inbox.reset();
@@ -290,6 +298,9 @@ impl Tx {
             atomics: 0,
             atomics_open: 0,
             stalled: None,
+            trouble: None,
+            unreachable: false,
+            dead: false,
             mailboxes: HashMap::new(),
             last_buffer: None,
         }

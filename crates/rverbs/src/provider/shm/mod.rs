@@ -12,14 +12,16 @@
 //! - A **datagram** is copied into the receiver's inbox (`ud`).
 //! - Each process has a **thread** (`thread`) that sleeps unless a peer rings it.
 //!
-//! A peer that dies is noticed within a tenth of a second; what waits for it completes with
-//! `IBV_WC_RETRY_EXC_ERR`, as with an adapter whose peer is gone.
+//! A peer that dies is noticed within a tenth of a second. What waits for it completes with
+//! `IBV_WC_RETRY_EXC_ERR` when an adapter's retries would be over (4.096 µs · 2^`timeout`, times the
+//! retries and one, but at least 0.1 s and at most 4 s).
 //!
 //! # Where it differs from an adapter
 //!
 //! - A request on another queue pair's memory is carried out when it is posted, so it may overtake a
 //!   send that was posted before it and that the receiver has not taken yet.
-//! - There are no retries to count: `rnr_retry` below 7 gives up after some thousand polls.
+//! - There are no retries to count: `rnr_retry` below 7 gives up after a tenth of a second for each
+//!   retry and one, whatever `min_rnr_timer` is.
 //! - A child of `fork` must not use what its parent opened.
 
 mod copy;

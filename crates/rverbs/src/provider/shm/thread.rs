@@ -7,7 +7,7 @@
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
-use rverbs_sys::{IBV_QPS_ERR, IBV_QPS_RESET, IBV_QPT_UC};
+use rverbs_sys::{IBV_QPS_ERR, IBV_QPS_RESET};
 
 use crate::provider::soft::Qp;
 
@@ -60,11 +60,8 @@ fn service(node: &Node, qp: &Qp<Shm>) {
     }
     let mut tx = engine.tx.lock();
     tx::resume(node, qp, &mut tx);
-    tx::inquire(qp, &mut tx, alive);
-    let reliable = qp.kind != IBV_QPT_UC;
-    if !alive && reliable && qp.state() != IBV_QPS_ERR && tx.posted != tx.reported {
-        qp.fail();
-    }
+    tx.dead |= !alive;
+    tx::inquire(qp, &mut tx);
     if qp.send_cq.armed() != 0 {
         tx::collect(qp, &mut tx, None);
     }

@@ -34,9 +34,11 @@ use super::node::Node;
 use super::ring::{ATOMIC, EAGER, FETCH, LINES, Op, Record, SOLICITED, UNCLEAN, lines_for};
 
 mod collect;
+mod patience;
 
 pub(super) use collect::collect;
 use collect::{collect_silent, done};
+pub(super) use patience::inquire;
 
 /// A request with its lists.
 #[derive(Clone, Copy)]
@@ -289,15 +291,16 @@ fn start(node: &Node, qp: &Qp<Shm>, tx: &mut Tx, slot: usize, request: &Request<
         let mut rx = qp.engine.rx.lock();
         rx.peer.clone_from(&tx.peer);
     }
+    tx.unreachable = false;
     // Out of its place for the call, which is cheaper than to share it.
     let Some(peer) = tx.peer.take() else {
-        return unreachable_peer(qp);
+        return unreachable_peer(qp, tx);
     };
     let control = &peer.header().control;
     let gone = control.state.load(Ordering::Relaxed) >= IBV_QPS_ERR
         || control.epoch.load(Ordering::Relaxed) != peer.epoch;
     let start = match request.job.opcode {
-        _ if gone => unreachable_peer(qp),
+        _ if gone => Start::Failed(IBV_WC_RETRY_EXC_ERR),
         IBV_WR_SEND | IBV_WR_SEND_WITH_IMM | IBV_WR_SEND_WITH_INV => {
             send(node, qp, tx, &peer, request)
         }
@@ -306,16 +309,20 @@ fn start(node: &Node, qp: &Qp<Shm>, tx: &mut Tx, slot: usize, request: &Request<
         _ => atomic(node, qp, tx, &peer, slot, request),
     };
     tx.peer = Some(peer);
+    if matches!(start, Start::Failed(IBV_WC_RETRY_EXC_ERR)) {
+        return unreachable_peer(qp, tx);
+    }
     start
 }
 
-/// A datagram-like transport does not notice; a reliable one gives up.
-fn unreachable_peer(qp: &Qp<Shm>) -> Start {
+/// A datagram-like transport does not notice; a reliable one tries again, until [`inquire`] gives up.
+#[cold]
+fn unreachable_peer(qp: &Qp<Shm>, tx: &mut Tx) -> Start {
     if qp.kind == IBV_QPT_UC {
-        Start::Done
-    } else {
-        Start::Failed(IBV_WC_RETRY_EXC_ERR)
+        return Start::Done;
     }
+    tx.unreachable = true;
+    Start::Wait
 }
 
 /// Room for a record in the peer's ring, or `None`.
@@ -476,8 +483,7 @@ fn remote(
     if header.control.peer.load(Ordering::SeqCst) != qp.qpn
         || !(IBV_QPS_RTR..IBV_QPS_ERR).contains(&state)
     {
-        // An adapter would try again until its peer is ready or the retries are over; a
-        // program that connects in order never gets here.
+        // As an adapter does, we try again until the peer is ready or the retries are over.
         return Err(IBV_WC_RETRY_EXC_ERR);
     }
     if len == 0 {
@@ -766,70 +772,6 @@ pub(super) fn wake_if_open(qp: &Qp<Shm>, tx: &Tx) {
     }
 }
 
-/// Looks at what the peer says when requests wait for it: refusals, and its end.
-pub(super) fn inquire(qp: &Qp<Shm>, tx: &mut Tx, alive: bool) {
-    let Some(peer) = tx.peer.clone() else { return };
-    let header = peer.header();
-    let state = header.control.state.load(Ordering::SeqCst);
-    let epoch = header.control.epoch.load(Ordering::SeqCst);
-    let refused = header.received.refused.load(Ordering::SeqCst);
-    let not_ready = header.received.not_ready.load(Ordering::SeqCst);
-    learn(qp, &peer);
-    let acked = qp.engine.acked.load(Ordering::Acquire);
-    let over = state >= IBV_QPS_ERR || epoch != peer.epoch || !alive;
-    let waited = qp.attr();
-    let rnr = not_ready == acked.wrapping_add(1) && waited.rnr_retry < 7;
-    if refused == 0 && !over && !rnr {
-        return;
-    }
-    if over && qp.kind == IBV_QPT_UC {
-        // What is sent unreliably is done when it is sent, whoever is there to take it.
-        while tx.started != tx.posted {
-            let slot = tx.slot(tx.started);
-            tx.wqes[slot].need = acked;
-            tx.started = tx.started.wrapping_add(1);
-        }
-        let mut count = tx.reported;
-        while count != tx.started {
-            let slot = tx.slot(count);
-            if !done(&tx.wqes[slot], acked) {
-                tx.wqes[slot].need = acked;
-            }
-            count = count.wrapping_add(1);
-        }
-        return;
-    }
-    // The first request that the peer did not take.
-    let mut count = tx.reported;
-    while count != tx.started && done(&tx.wqes[tx.slot(count)], acked) {
-        count = count.wrapping_add(1);
-    }
-    if count == tx.posted {
-        return;
-    }
-    if rnr && refused == 0 && !over {
-        // Retries are few: what they wait for in all is not long enough to measure here.
-        let patience = qp.engine.patience.load(Ordering::Relaxed);
-        if patience < 4096 << waited.rnr_retry.min(6) {
-            return;
-        }
-    }
-    let slot = tx.slot(count);
-    if tx.wqes[slot].status == 0 {
-        tx.wqes[slot].status = if refused != 0 {
-            refused
-        } else if over {
-            IBV_WC_RETRY_EXC_ERR
-        } else {
-            IBV_WC_RNR_RETRY_EXC_ERR
-        };
-    }
-    if count == tx.started {
-        tx.started = tx.started.wrapping_add(1);
-    }
-    fail(qp, tx);
-}
-
 /// Progress of the sending side while the user polls.
 pub(super) fn poll(node: &Node, qp: &Qp<Shm>, sink: &mut Sink<'_>) {
     let engine = &qp.engine;
@@ -850,17 +792,17 @@ pub(super) fn poll(node: &Node, qp: &Qp<Shm>, sink: &mut Sink<'_>) {
     if !patience.is_multiple_of(8) {
         return;
     }
-    if let Some(peer) = tx.peer.clone() {
-        learn(qp, &peer);
-        if peer.header().received.refused.load(Ordering::Relaxed) != 0
-            || patience.is_multiple_of(1024)
-        {
-            inquire(qp, &mut tx, true);
-        }
+    let mut refused = false;
+    if let Some(peer) = &tx.peer {
+        learn(qp, peer);
+        refused = peer.header().received.refused.load(Ordering::Relaxed) != 0;
         // The peer does not poll: its thread has to.
         if patience % 4096 == 1024 {
             wake_if_open(qp, &tx);
         }
+    }
+    if refused || patience.is_multiple_of(1024) {
+        inquire(qp, &mut tx);
     }
     resume(node, qp, &mut tx);
     collect(qp, &mut tx, Some(sink));
