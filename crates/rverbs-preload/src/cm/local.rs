@@ -264,8 +264,9 @@ struct Call {
 /// How long somebody may take to begin to listen.
 ///
 /// An adapter refuses at once, but its two sides don't share a few processors as ours do: perftest's
-/// client (`-R`) relies on its server's being there in time.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// client (`-R`) relies on its server's being there in time, and qperf's tells its port before it
+/// listens.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is tried meanwhile.
 const AGAIN: u16 = 20;
 

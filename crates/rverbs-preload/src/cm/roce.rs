@@ -22,13 +22,15 @@ use rverbs::provider::roce::{Roce, ip_to_gid};
 use rverbs::provider::soft::Context;
 use rverbs::provider::{Context as _, Errno};
 
+use super::address::is_local;
 use super::id::{Heard, Id};
+use super::local;
 use super::message::{Kind, Message};
 use super::wire::{Listening, Talk};
 use crate::device::Device;
 
-/// How long a refusal may only mean that the other side is not ready yet.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long a refusal may only mean that the other side is not ready yet: see [`local::PATIENCE`].
+const PATIENCE: Duration = local::PATIENCE;
 /// How long to wait before asking again.
 const AGAIN: Duration = Duration::from_millis(20);
 /// Bytes that rdma_cm puts before the user's in a request.
@@ -336,12 +338,21 @@ impl Hub {
             && let Some((to, message, since)) = known.call
             && since.elapsed() < PATIENCE
         {
-            // Nobody listens yet: see `super::local`.
             std::thread::sleep(AGAIN);
-            if known.id.restart_call() && self.call(&known.id, to, message, since).is_ok() {
+            if !known.id.restart_call() {
+                known.id.refused();
                 return;
             }
-            known.id.refused();
+            // Who listened meanwhile may have found the standard port taken, perhaps by us.
+            if is_local(to.ip())
+                && let Ok(talk) = local::dial(&known.id, to, &message)
+            {
+                known.id.answered(talk);
+                return;
+            }
+            if self.call(&known.id, to, message, since).is_err() {
+                known.id.refused();
+            }
             return;
         }
         let mut message = Message::new(Kind::Reject);
