@@ -714,7 +714,9 @@ unsafe impl<T: Transport> Control for Context<T> {
         pd: NonNull<ibv_pd>,
         attr: &ibv_ah_attr,
     ) -> Result<NonNull<ibv_ah>, Errno> {
-        if attr.port_num > 1 {
+        // As in Linux, Ethernet's addresses are GIDs.
+        let ethernet = self.transport.attributes().port.link_layer == 2;
+        if attr.port_num > 1 || (ethernet && attr.is_global == 0) {
             return Err(Errno(libc::EINVAL));
         }
         // SAFETY: the caller's domain is live.
