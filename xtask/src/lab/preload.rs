@@ -1,10 +1,10 @@
-//! `cargo xtask lab preload`: Debian's verbs programs on our software devices.
+//! `cargo xtask lab preload`: Debian's verbs programs on our software devices, and on the kernel's.
 
-use std::path::PathBuf;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use rdma_lab::preload::{self, LIBRARY, Preload, Provider, Row, cases};
+use rdma_lab::preload::{self, Case, LIBRARY, Preload, Provider, Row, Rxe, cases};
 
 use crate::workspace::{Workspace, cargo};
 
@@ -14,10 +14,12 @@ use crate::workspace::{Workspace, cargo};
   cargo xtask lab preload -- ibv_devinfo -v
   cargo xtask lab preload --provider roce -- rping -s
   cargo xtask lab preload --check
-  cargo xtask lab preload --check --provider shm --only ib_send
+  cargo xtask lab preload --check --provider shm --only ib_send --repeat 20
+  cargo xtask lab preload --check --rxe                  the kernel's rxe under QEMU beside them
 
-Needs the packages perftest, ibverbs-utils, rdmacm-utils and qperf: cargo xtask deps installs them.
-Figures are those of memory copies and UDP sockets on this machine, not of an adapter.")]
+Needs the packages perftest, ibverbs-utils, rdmacm-utils and qperf: cargo xtask deps installs them; and
+for --rxe what lab qemu needs. Figures are those of memory copies and UDP sockets on this machine, not of
+an adapter; those of rxe are of an emulated machine.")]
 pub struct Args {
     /// The device: shm (processes of this host) or roce (RoCEv2 over UDP) [default: shm, and both for --check].
     #[arg(long, value_parser = provider)]
@@ -25,9 +27,21 @@ pub struct Args {
     /// Run every tool, transport and option, print the table, and fail where one fails.
     #[arg(long, conflicts_with = "command")]
     check: bool,
-    /// Only tools whose names begin so, with --check.
+    /// Run the same list on the kernel's rxe in a QEMU guest, too, and print one table of all.
+    #[arg(long, requires = "check")]
+    rxe: bool,
+    /// Only cases whose tool and option begin so (as the table has them, one space between), with --check.
     #[arg(long, value_name = "NAME", requires = "check")]
     only: Option<String>,
+    /// Leave out what takes seconds and shows little, as CI does, with --check.
+    #[arg(long, requires = "check")]
+    quick: bool,
+    /// How many cases to run at a time on the software devices, with --check; figures suffer.
+    #[arg(long, value_name = "N", requires = "check", default_value_t = 1)]
+    jobs: usize,
+    /// Run each case that often, with --check; the rows that fail are printed, and how often.
+    #[arg(long, value_name = "N", requires = "check", default_value_t = 1)]
+    repeat: u32,
     /// What to run [default: a shell].
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -75,25 +89,57 @@ fn build() -> Result<PathBuf> {
     Ok(library)
 }
 
-fn check(library: &std::path::Path, args: &Args) -> Result<i32> {
+/// Whether a case is asked for.
+fn wanted(case: &Case, only: &str) -> bool {
+    [case.tool, case.transport, case.option]
+        .join(" ")
+        .replace("  ", " ")
+        .starts_with(only)
+}
+
+fn check(library: &Path, args: &Args) -> Result<i32> {
     let begin = Instant::now();
     let providers = match args.provider {
         Some(provider) => vec![provider],
         None => vec![Provider::Shm, Provider::Roce],
     };
+    let only = args.only.as_deref().unwrap_or("");
+    let cases: Vec<&'static Case> = cases()
+        .filter(|case| wanted(case, only) && !(args.quick && case.is_slow()))
+        .collect();
+    ensure!(!cases.is_empty(), "no case begins with {only:?}");
+    let limit = Duration::from_secs(60);
+    let show = |row: &Row| eprintln!("{:>6.2} s  {row}", row.wall.as_secs_f64());
     let mut rows: Vec<Row> = Vec::new();
-    for provider in providers {
-        let lab = Preload::new(library.to_owned(), provider);
-        let only = args.only.as_deref().unwrap_or("");
-        for case in cases().filter(|case| case.tool.starts_with(only)) {
-            let row = lab.run(case);
-            eprintln!("{row}");
-            rows.push(row);
+    for _ in 0..args.repeat {
+        for provider in &providers {
+            rows.extend(preload::run_all(
+                library, *provider, limit, args.jobs, &cases, show,
+            ));
+        }
+        if args.rxe {
+            let mut lab = Rxe::boot(limit)?;
+            for case in &cases {
+                let row = lab.run(case)?;
+                show(&row);
+                rows.push(row);
+            }
         }
     }
-    print!("{}", preload::table(&rows));
+    if args.repeat > 1 {
+        let failed = rows.iter().filter(|row| !row.is_ok());
+        failed.for_each(|row| println!("{row}"));
+    } else if args.rxe {
+        print!("{}", preload::beside(&rows));
+    } else {
+        print!("{}", preload::table(&rows));
+    }
     let failed = rows.iter().filter(|row| !row.is_ok()).count();
     ensure!(failed == 0, "{failed} of {} cases fail", rows.len());
-    println!("lab preload: ok, {:.1} s", begin.elapsed().as_secs_f64());
+    println!(
+        "lab preload: ok, {} cases, {:.1} s",
+        rows.len(),
+        begin.elapsed().as_secs_f64()
+    );
     Ok(0)
 }

@@ -1,8 +1,60 @@
-//! What is tried: each tool, transport and option.
+//! A case: a program, or a server and its client, and what they must print on each device.
 
 use crate::Output;
 
 use super::outcome::{Verdict, figure};
+
+/// What the programs run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    /// The preloaded library, by shared memory.
+    Shm,
+    /// The preloaded library, by RoCEv2 over UDP on the loopback interface.
+    Roce,
+    /// The kernel's RoCEv2, without the library, in a guest of [`crate::qemu`].
+    Rxe,
+}
+
+impl Device {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Shm, Self::Roce, Self::Rxe];
+
+    /// How tables call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shm => "soft-shm",
+            Self::Roce => "soft-roce",
+            Self::Rxe => "rxe",
+        }
+    }
+
+    /// How programs call it.
+    #[must_use]
+    pub const fn device(self) -> &'static str {
+        match self {
+            Self::Shm => "rverbs_shm0",
+            Self::Roce => "rverbs_roce_lo",
+            Self::Rxe => "rxe0",
+        }
+    }
+
+    /// The address by which clients reach their server.
+    const fn host(self) -> &'static str {
+        match self {
+            Self::Shm | Self::Roce => "127.0.0.1",
+            Self::Rxe => "10.9.0.1",
+        }
+    }
+
+    /// Its GID that is made of that address. InfiniBand needs none, Ethernet cannot do without.
+    const fn gid(self) -> &'static str {
+        match self {
+            Self::Shm | Self::Roce => "0",
+            Self::Rxe => "1",
+        }
+    }
+}
 
 /// What a program must print, and what is taken from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +69,23 @@ pub enum Expect {
     Qperf,
     /// Success, and this text.
     Text(&'static str),
-    /// Failure, and this text: what the device does not do, and says so.
+    /// It goes on until it is stopped.
+    Stays,
+    /// Failure, and this text of the program or its server: what the device does not do, and says so.
     Refusal(&'static str),
+}
+
+/// Which arguments programs take besides a case's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// No server.
+    Alone,
+    Perftest,
+    Pingpong,
+    /// Its server does not end by itself.
+    Qperf,
+    /// Server and client have arguments of their own.
+    Pair,
 }
 
 /// A program, or a server and its client, and what they must print.
@@ -30,16 +97,285 @@ pub struct Case {
     pub transport: &'static str,
     /// What is special about it.
     pub option: &'static str,
-    pub(super) program: &'static str,
-    pub(super) client_program: Option<&'static str>,
-    /// Arguments; `PORT`, `HOST`, `DEVICE` and `GID` are filled in. No server where there is none.
-    pub(super) server: Option<&'static str>,
-    pub(super) client: &'static str,
+    program: &'static str,
+    client_program: Option<&'static str>,
+    shape: Shape,
+    /// Arguments; `PORT`, `HOST`, `DEVICE` and `GID` are filled in.
+    server: &'static str,
+    client: &'static str,
     /// The server does not end by itself.
     pub(super) server_stays: bool,
     /// The port, of programs that cannot be told one.
     pub(super) port: Option<u16>,
-    pub(super) expect: Expect,
+    expect: Expect,
+    /// Not in the list that CI goes through.
+    slow: bool,
+    /// What is different on a device, and why.
+    on: [Option<(Expect, &'static str)>; 3],
+}
+
+/// The command lines of a case on a device.
+#[derive(Debug)]
+pub(super) struct Lines {
+    pub(super) server: Option<(&'static str, Vec<String>)>,
+    pub(super) client: (&'static str, Vec<String>),
+}
+
+impl Case {
+    const fn new(tool: &'static str, transport: &'static str, option: &'static str) -> Self {
+        Self {
+            tool,
+            transport,
+            option,
+            program: tool,
+            client_program: None,
+            shape: Shape::Pair,
+            server: "",
+            client: "",
+            server_stays: false,
+            port: None,
+            expect: Expect::Stays,
+            slow: false,
+            on: [None; 3],
+        }
+    }
+
+    /// perftest: server and client take the same arguments.
+    pub(super) const fn perftest(
+        tool: &'static str,
+        expect: Expect,
+        transport: &'static str,
+        option: &'static str,
+        args: &'static str,
+    ) -> Self {
+        let mut case = Self::new(tool, transport, option);
+        (case.shape, case.expect) = (Shape::Perftest, expect);
+        (case.server, case.client) = (args, args);
+        case
+    }
+
+    /// ibv_rc_pingpong and its like.
+    pub(super) const fn pingpong(
+        tool: &'static str,
+        transport: &'static str,
+        option: &'static str,
+        args: &'static str,
+    ) -> Self {
+        let mut case = Self::new(tool, transport, option);
+        (case.shape, case.expect) = (Shape::Pingpong, Expect::Pingpong);
+        (case.server, case.client) = (args, args);
+        case
+    }
+
+    /// A server and a client with arguments of their own.
+    pub(super) const fn pair(
+        tool: &'static str,
+        transport: &'static str,
+        option: &'static str,
+        (server, client): (&'static str, &'static str),
+        expect: Expect,
+    ) -> Self {
+        let mut case = Self::new(tool, transport, option);
+        (case.server, case.client, case.expect) = (server, client, expect);
+        case
+    }
+
+    /// No server.
+    pub(super) const fn alone(
+        tool: &'static str,
+        option: &'static str,
+        args: &'static str,
+        expect: Expect,
+    ) -> Self {
+        let mut case = Self::new(tool, "", option);
+        (case.shape, case.client, case.expect) = (Shape::Alone, args, expect);
+        case
+    }
+
+    /// One of qperf's tests.
+    pub(super) const fn qperf(
+        transport: &'static str,
+        option: &'static str,
+        client: &'static str,
+    ) -> Self {
+        let mut case = Self::new("qperf", transport, option);
+        (case.shape, case.expect) = (Shape::Qperf, Expect::Qperf);
+        (case.client, case.server_stays) = (client, true);
+        case
+    }
+
+    /// Two programs under a name of their own.
+    pub(super) const fn programs_of(mut self, server: &'static str, client: &'static str) -> Self {
+        (self.program, self.client_program) = (server, Some(client));
+        self
+    }
+
+    /// It takes seconds and shows little that others don't: CI leaves it out.
+    pub(super) const fn slow(mut self) -> Self {
+        self.slow = true;
+        self
+    }
+
+    /// Whether CI leaves it out.
+    #[must_use]
+    pub const fn is_slow(&self) -> bool {
+        self.slow
+    }
+
+    /// The server does not end by itself.
+    pub(super) const fn stays(mut self) -> Self {
+        self.server_stays = true;
+        self
+    }
+
+    /// The port cannot be chosen.
+    pub(super) const fn at(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
+    /// What the software devices print, and why.
+    pub(super) const fn soft(mut self, expect: Expect, why: &'static str) -> Self {
+        (self.on[0], self.on[1]) = (Some((expect, why)), Some((expect, why)));
+        self
+    }
+
+    /// What RoCE devices print, and why.
+    pub(super) const fn ethernet(mut self, expect: Expect, why: &'static str) -> Self {
+        (self.on[1], self.on[2]) = (Some((expect, why)), Some((expect, why)));
+        self
+    }
+
+    /// What the kernel's device prints, and why.
+    pub(super) const fn rxe(mut self, expect: Expect, why: &'static str) -> Self {
+        self.on[2] = Some((expect, why));
+        self
+    }
+
+    /// The programs that it needs.
+    pub fn programs(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.program).chain(self.client_program)
+    }
+
+    /// What is expected on a device, and why it is not what other devices do.
+    #[must_use]
+    pub fn expected(&self, device: Device) -> (Expect, Option<&'static str>) {
+        let [shm, roce, rxe] = self.on;
+        let own = match device {
+            Device::Shm => shm,
+            Device::Roce => roce,
+            Device::Rxe => rxe,
+        };
+        own.map_or((self.expect, None), |(expect, why)| (expect, Some(why)))
+    }
+
+    /// Its command lines.
+    pub(super) fn lines(&self, device: Device, port: u16) -> Lines {
+        let fill = |args: &[&str]| -> Vec<String> {
+            args.iter()
+                .flat_map(|args| args.split_whitespace())
+                .map(|arg| match arg {
+                    "PORT" => port.to_string(),
+                    "DEVICE" => device.device().to_owned(),
+                    "HOST" => device.host().to_owned(),
+                    "GID" => device.gid().to_owned(),
+                    arg => arg.to_owned(),
+                })
+                .collect()
+        };
+        let (server, client) = match self.shape {
+            Shape::Alone => (None, fill(&[self.client])),
+            Shape::Pair => (Some(fill(&[self.server])), fill(&[self.client])),
+            Shape::Perftest => {
+                let args = "-F -d DEVICE -p PORT";
+                let server = fill(&[self.server, args]);
+                (Some(server), fill(&[self.client, args, "HOST"]))
+            }
+            Shape::Pingpong => {
+                let args = match device {
+                    Device::Shm => "-d DEVICE -p PORT",
+                    _ => "-d DEVICE -g GID -p PORT",
+                };
+                let server = fill(&[self.server, args]);
+                (Some(server), fill(&[self.client, args, "HOST"]))
+            }
+            Shape::Qperf => {
+                let args = "-lp PORT -t 1";
+                let client = fill(&[args, "HOST", self.client]);
+                // Options come before the host.
+                let (options, test) = self.client.rsplit_once(' ').unwrap_or(("", self.client));
+                let client = if options.is_empty() {
+                    client
+                } else {
+                    fill(&[args, options, "HOST", test])
+                };
+                (Some(fill(&["-lp PORT"])), client)
+            }
+        };
+        Lines {
+            server: server.map(|args| (self.program, args)),
+            client: (self.client_program.unwrap_or(self.program), client),
+        }
+    }
+
+    pub(super) fn judge(
+        &self,
+        device: Device,
+        client: &Output,
+        server: Option<&Output>,
+    ) -> Verdict {
+        let said = |output: &Output| format!("{}{}", output.stdout_text(), output.stderr_text());
+        let (client_said, server_said) = (said(client), server.map(said).unwrap_or_default());
+        let (expect, why) = self.expected(device);
+        match expect {
+            Expect::Refusal(text) => {
+                let told = client_said.contains(text) || server_said.contains(text);
+                if client.code != 0 && !is_signal(client.code) && told {
+                    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+                    return Verdict::Refuses(format!("{text}{why}"));
+                }
+                return Verdict::Fails(format!(
+                    "not refused: exit code {}: {}",
+                    client.code,
+                    last(&client_said)
+                ));
+            }
+            Expect::Stays => {
+                // It was stopped by SIGTERM.
+                return if client.code == 143 {
+                    Verdict::Works("waits until it is stopped".to_owned())
+                } else {
+                    let said = last(&client_said);
+                    Verdict::Fails(format!("exit code {}: {said}", client.code))
+                };
+            }
+            _ => {}
+        }
+        if client.code != 0 {
+            let mut text = format!("client exit code {}: {}", client.code, last(&client_said));
+            if let Some(server) = server {
+                let server_last = last(&server_said);
+                text.push_str(&format!(
+                    "; server exit code {}: {server_last}",
+                    server.code
+                ));
+            }
+            return Verdict::Fails(text);
+        }
+        if let Some(server) = server
+            && server.code != 0
+        {
+            return Verdict::Fails(format!(
+                "server exit code {}: {}",
+                server.code,
+                last(&server_said)
+            ));
+        }
+        match figure(expect, &client_said) {
+            Some(figure) => Verdict::Works(figure),
+            None => Verdict::Fails(format!("not what was expected: {}", last(&client_said))),
+        }
+    }
 }
 
 /// Whether an exit code means that a signal ended the program.
@@ -47,274 +383,9 @@ fn is_signal(code: i32) -> bool {
     (129..160).contains(&code)
 }
 
-impl Case {
-    /// The programs that it needs.
-    pub fn programs(&self) -> impl Iterator<Item = &'static str> {
-        std::iter::once(self.program).chain(self.client_program)
-    }
-
-    pub(super) fn judge(&self, client: &Output, server: Option<&Output>) -> Verdict {
-        let said = format!("{}{}", client.stdout_text(), client.stderr_text());
-        let last = |text: &str| {
-            let line = text.lines().rev().find(|line| !line.trim().is_empty());
-            line.unwrap_or("nothing was printed").trim().to_owned()
-        };
-        if let Expect::Refusal(text) = self.expect {
-            return if client.code != 0 && !is_signal(client.code) && said.contains(text) {
-                Verdict::Refuses(text.to_owned())
-            } else {
-                Verdict::Fails(format!("exit code {}: {}", client.code, last(&said)))
-            };
-        }
-        if client.code != 0 {
-            return Verdict::Fails(format!("client exit code {}: {}", client.code, last(&said)));
-        }
-        if let Some(server) = server
-            && server.code != 0
-        {
-            let said = format!("{}{}", server.stdout_text(), server.stderr_text());
-            return Verdict::Fails(format!("server exit code {}: {}", server.code, last(&said)));
-        }
-        match figure(self.expect, &said) {
-            Some(figure) => Verdict::Works(figure),
-            None => Verdict::Fails(format!("not what was expected: {}", last(&said))),
-        }
-    }
-}
-
-/// perftest: server and client take the same arguments.
-macro_rules! perftest {
-    ($($tool:literal $kind:ident $transport:literal $option:literal = $args:literal;)*) => { [$(
-        Case {
-            tool: $tool,
-            transport: $transport,
-            option: $option,
-            program: $tool,
-            client_program: None,
-            server: Some(concat!($args, " -F -d DEVICE -p PORT")),
-            client: concat!($args, " -F -d DEVICE -p PORT HOST"),
-            server_stays: false,
-            port: None,
-            expect: Expect::$kind,
-        },
-    )*] };
-}
-
-macro_rules! pingpong {
-    ($($tool:literal $transport:literal $option:literal = $args:literal;)*) => { [$(
-        Case {
-            tool: $tool,
-            transport: $transport,
-            option: $option,
-            program: $tool,
-            client_program: None,
-            server: Some(concat!($args, " -d DEVICE GID -p PORT")),
-            client: concat!($args, " -d DEVICE GID -p PORT HOST"),
-            server_stays: false,
-            port: None,
-            expect: Expect::Pingpong,
-        },
-    )*] };
-}
-
-macro_rules! pair {
-    ($($tool:literal $transport:literal $option:literal = $server:literal, $client:literal => $expect:expr;)*) => { [$(
-        Case {
-            tool: $tool,
-            transport: $transport,
-            option: $option,
-            program: $tool,
-            client_program: None,
-            server: Some($server),
-            client: $client,
-            server_stays: false,
-            port: None,
-            expect: $expect,
-        },
-    )*] };
-}
-
-macro_rules! alone {
-    ($($tool:literal $option:literal = $args:literal => $expect:expr;)*) => { [$(
-        Case {
-            tool: $tool,
-            transport: "",
-            option: $option,
-            program: $tool,
-            client_program: None,
-            server: None,
-            client: $args,
-            server_stays: false,
-            port: None,
-            expect: $expect,
-        },
-    )*] };
-}
-
-macro_rules! qperf {
-    ($($transport:literal $test:literal;)*) => { [$(
-        Case {
-            tool: "qperf",
-            transport: $transport,
-            option: $test,
-            program: "qperf",
-            client_program: None,
-            server: Some("-lp PORT"),
-            client: concat!("-lp PORT -i DEVICE -t 1 HOST ", $test),
-            server_stays: true,
-            port: None,
-            expect: Expect::Qperf,
-        },
-    )*] };
-}
-
-const ALONE: &[Case] = &alone! {
-    "ibv_devices" "" = "" => Expect::Text("rverbs_");
-    "ibv_devinfo" "-v" = "-v -d DEVICE" => Expect::Text("soft-");
-    "ibv_devinfo" "-l" = "-l" => Expect::Text("rverbs_");
-};
-
-const PINGPONG: &[Case] = &pingpong! {
-    "ibv_rc_pingpong" "RC" "" = "-n 500";
-    "ibv_rc_pingpong" "RC" "-e (events)" = "-n 500 -e";
-    "ibv_rc_pingpong" "RC" "-N (ibv_wr_*)" = "-n 500 -N";
-    "ibv_rc_pingpong" "RC" "-m 1024 -s 65536" = "-n 200 -m 1024 -s 65536";
-    "ibv_uc_pingpong" "UC" "" = "-n 500";
-    "ibv_uc_pingpong" "UC" "-e (events)" = "-n 500 -e";
-    "ibv_ud_pingpong" "UD" "-s 1024" = "-n 500 -s 1024";
-    "ibv_ud_pingpong" "UD" "-e -s 1024" = "-n 500 -e -s 1024";
-    "ibv_srq_pingpong" "RC" "SRQ, 16 QPs" = "-n 500";
-    "ibv_srq_pingpong" "RC" "SRQ, -e" = "-n 500 -e";
-};
-
-const PERFTEST: &[Case] = &perftest! {
-    "ib_send_lat" Latency "RC" "" = "-n 200";
-    "ib_send_lat" Latency "RC" "-e (events)" = "-n 200 -e";
-    "ib_send_lat" Latency "RC" "-I 64 -s 64 (inline)" = "-n 200 -I 64 -s 64";
-    "ib_send_lat" Latency "RC" "--use-srq" = "-n 200 --use-srq";
-    "ib_send_lat" Latency "RC" "-x 0 (GID)" = "-n 200 -x 0";
-    "ib_send_lat" Latency "RC" "-R (rdma_cm)" = "-n 200 -R";
-    "ib_send_lat" Latency "UC" "" = "-n 200 -c UC";
-    "ib_send_lat" Latency "UD" "" = "-n 200 -c UD";
-    "ib_send_lat" Latency "UD" "-R (rdma_cm)" = "-n 200 -c UD -R";
-    "ib_send_bw" Bandwidth "RC" "" = "-n 300";
-    "ib_send_bw" Bandwidth "RC" "-b (both ways)" = "-n 300 -b";
-    "ib_send_bw" Bandwidth "RC" "-q 4" = "-n 300 -q 4";
-    "ib_send_bw" Bandwidth "RC" "-e (events)" = "-n 300 -e";
-    "ib_send_bw" Bandwidth "RC" "-l 8 -s 1024" = "-n 320 -l 8 -s 1024";
-    "ib_send_bw" Bandwidth "RC" "--recv_post_list=4" = "-n 300 --recv_post_list=4";
-    "ib_send_bw" Bandwidth "RC" "-Q 10 (moderation)" = "-n 300 -Q 10";
-    "ib_send_bw" Bandwidth "RC" "--use-srq" = "-n 300 --use-srq";
-    "ib_send_bw" Bandwidth "RC" "-a (2 B to 8 MiB)" = "-n 20 -a";
-    "ib_send_bw" Bandwidth "RC" "-m 1024" = "-n 300 -m 1024";
-    "ib_send_bw" Bandwidth "RC" "--mr_per_qp -q 2" = "-n 300 --mr_per_qp -q 2";
-    "ib_send_bw" Bandwidth "RC" "-D 1 (duration)" = "-D 1";
-    "ib_send_bw" Bandwidth "RC" "-R (rdma_cm)" = "-n 300 -R";
-    "ib_send_bw" Bandwidth "RC" "-z (handshake by rdma_cm)" = "-n 300 -z";
-    "ib_send_bw" Bandwidth "UC" "" = "-n 100 -c UC";
-    "ib_send_bw" Bandwidth "UD" "" = "-n 100 -c UD";
-    "ib_write_lat" Latency "RC" "" = "-n 200";
-    "ib_write_lat" Latency "RC" "-I 64 -s 64 (inline)" = "-n 200 -I 64 -s 64";
-    "ib_write_lat" Latency "RC" "-R (rdma_cm)" = "-n 200 -R";
-    "ib_write_lat" Latency "UC" "" = "-n 200 -c UC";
-    "ib_write_bw" Bandwidth "RC" "" = "-n 500";
-    "ib_write_bw" Bandwidth "RC" "-b (both ways)" = "-n 300 -b";
-    "ib_write_bw" Bandwidth "RC" "-q 4" = "-n 300 -q 4";
-    "ib_write_bw" Bandwidth "RC" "-l 4" = "-n 320 -l 4";
-    "ib_write_bw" Bandwidth "RC" "-a (2 B to 8 MiB)" = "-n 20 -a";
-    "ib_write_bw" Bandwidth "RC" "-R (rdma_cm)" = "-n 300 -R";
-    "ib_write_bw" Bandwidth "UC" "" = "-n 300 -c UC";
-    "ib_read_lat" Latency "RC" "" = "-n 200";
-    "ib_read_lat" Latency "RC" "-e (events)" = "-n 200 -e";
-    "ib_read_lat" Latency "RC" "-R (rdma_cm)" = "-n 200 -R";
-    "ib_read_bw" Bandwidth "RC" "" = "-n 300";
-    "ib_read_bw" Bandwidth "RC" "-o 4 -b" = "-n 300 -o 4 -b";
-    "ib_read_bw" Bandwidth "RC" "-a (2 B to 8 MiB)" = "-n 20 -a";
-    "ib_read_bw" Bandwidth "RC" "-R (rdma_cm)" = "-n 300 -R";
-    "ib_atomic_lat" Latency "RC" "-A FETCH_AND_ADD" = "-n 200 -A FETCH_AND_ADD";
-    "ib_atomic_lat" Latency "RC" "-A CMP_AND_SWAP" = "-n 200 -A CMP_AND_SWAP";
-    "ib_atomic_lat" Latency "RC" "-R (rdma_cm)" = "-n 200 -R";
-    "ib_atomic_bw" Bandwidth "RC" "-A FETCH_AND_ADD" = "-n 200 -A FETCH_AND_ADD";
-    "ib_atomic_bw" Bandwidth "RC" "-A CMP_AND_SWAP" = "-n 200 -A CMP_AND_SWAP";
-};
-
-const CM: &[Case] = &pair! {
-    "rping" "RC" "-C 5 -v" = "-s -a HOST -p PORT -C 5", "-c -a HOST -p PORT -C 5 -v"
-        => Expect::Text("ping data: rdma-ping-4: ");
-    "rping" "RC" "-S 1024 -C 20 -V" = "-s -a HOST -p PORT -C 20 -S 1024 -V",
-        "-c -a HOST -p PORT -C 20 -S 1024 -V -v" => Expect::Text("ping data: rdma-ping-19: ");
-    "ucmatose" "RC" "-c 4" = "-p PORT -c 4", "-p PORT -c 4 -s HOST" => Expect::Text("return status 0");
-};
-
-const MIXED: &[Case] = &[
-    Case {
-        tool: "rdma_server/_client",
-        transport: "RC",
-        option: "endpoints",
-        program: "rdma_server",
-        client_program: Some("rdma_client"),
-        server: Some("-p PORT"),
-        client: "-p PORT -s HOST",
-        server_stays: false,
-        port: None,
-        expect: Expect::Text("rdma_client: end 0"),
-    },
-    Case {
-        tool: "rdma_xserver/_xclient",
-        transport: "RC",
-        option: "endpoints",
-        program: "rdma_xserver",
-        client_program: Some("rdma_xclient"),
-        server: Some("-p PORT"),
-        client: "-p PORT -s HOST",
-        server_stays: false,
-        port: None,
-        expect: Expect::Text("rdma_xclient: end 0"),
-    },
-    Case {
-        tool: "udaddy",
-        transport: "UD",
-        option: "-c 2",
-        program: "udaddy",
-        client_program: None,
-        server: Some("-c 2"),
-        client: "-c 2 -s HOST",
-        server_stays: false,
-        port: Some(7174),
-        expect: Expect::Text("return status 0"),
-    },
-    Case {
-        tool: "cmtime",
-        transport: "RC",
-        option: "-c 10",
-        program: "cmtime",
-        client_program: None,
-        server: Some("-p PORT -c 10"),
-        client: "-p PORT -c 10 -s HOST",
-        server_stays: true,
-        port: None,
-        expect: Expect::Text("disconnect   :"),
-    },
-];
-
-const QPERF: &[Case] = &qperf! {
-    "RC" "rc_lat"; "RC" "rc_bw"; "RC" "rc_bi_bw"; "RC" "rc_rdma_read_lat"; "RC" "rc_rdma_read_bw";
-    "RC" "rc_rdma_write_lat"; "RC" "rc_rdma_write_bw"; "RC" "rc_rdma_write_poll_lat";
-    "RC" "rc_compare_swap_mr"; "RC" "rc_fetch_add_mr";
-    "UC" "uc_lat"; "UC" "uc_bw"; "UC" "uc_rdma_write_bw"; "UD" "ud_lat"; "UD" "ud_bw";
-    "RC" "-cm 1 rc_lat";
-};
-
-const REFUSED: &[Case] = &alone! {
-    "ibv_xsrq_pingpong" "XRC" = "-d DEVICE GID -p PORT" => Expect::Refusal("Couldn't Open the XRC Domain");
-    "rstream" "rsockets" = "-s HOST -p PORT" => Expect::Refusal("rsocket failed: Operation not supported");
-    "mckey" "multicast" = "-m 239.1.1.1 -b HOST" => Expect::Refusal("RDMA_CM_EVENT_MULTICAST_ERROR");
-    "ib_send_bw" "-c XRC" = "-c XRC -d DEVICE -p PORT" => Expect::Refusal("XRC");
-};
-
-/// Every case.
-pub fn cases() -> impl Iterator<Item = &'static Case> {
-    [ALONE, PINGPONG, PERFTEST, CM, MIXED, QPERF, REFUSED]
-        .into_iter()
-        .flatten()
+/// The last line that says something.
+fn last(text: &str) -> String {
+    let says = |line: &&str| line.chars().any(|c| c.is_alphanumeric());
+    let line = text.lines().rev().find(says);
+    line.unwrap_or("nothing was printed").trim().to_owned()
 }

@@ -1,4 +1,5 @@
-//! Debian's verbs programs, unmodified, on a software device: `librverbs_preload.so` under them.
+//! Debian's verbs programs, unmodified, on a software device: `librverbs_preload.so` under them, or the
+//! kernel's rxe in a guest beside it.
 //!
 //! ```no_run
 //! use rdma_lab::preload::{self, Preload, Provider};
@@ -13,11 +14,13 @@
 //! ```
 
 mod case;
+mod guest;
+mod list;
 mod outcome;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,8 +29,10 @@ use anyhow::{Context as _, Result, ensure};
 use crate::process::Running;
 use crate::{Output, peer};
 
-pub use case::{Case, Expect, cases};
-pub use outcome::{Row, Verdict, table};
+pub use case::{Case, Device, Expect};
+pub use guest::Rxe;
+pub use list::cases;
+pub use outcome::{Row, Verdict, beside, table};
 
 /// Which software device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,10 +55,10 @@ impl Provider {
 
     /// The device that programs use: for RoCE the loopback interface's.
     #[must_use]
-    pub const fn device(self) -> &'static str {
+    pub const fn device(self) -> Device {
         match self {
-            Self::Shm => "rverbs_shm0",
-            Self::Roce => "rverbs_roce_lo",
+            Self::Shm => Device::Shm,
+            Self::Roce => Device::Roce,
         }
     }
 }
@@ -95,8 +100,8 @@ pub struct Preload {
 /// A range of ports for each lab of this process, and different ones for different processes.
 fn port(step: u16) -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = 10_000 + u16::try_from(std::process::id() % 80).unwrap_or(0) * 256;
-    start.wrapping_add(NEXT.fetch_add(step, Ordering::Relaxed) % 256)
+    let start = 10_000 + u16::try_from(std::process::id() % 44).unwrap_or(0) * 512;
+    start.wrapping_add(NEXT.fetch_add(step, Ordering::Relaxed) % 512)
 }
 
 impl Preload {
@@ -157,17 +162,16 @@ impl Preload {
 
     /// Runs a case, with ports that no other case uses, and judges what was printed.
     #[must_use]
-    pub fn run(&self, case: &Case) -> Row {
+    pub fn run(&self, case: &'static Case) -> Row {
         let begin = Instant::now();
+        let device = self.provider.device();
         let verdict = match self.pair(case) {
-            Ok((client, server)) => case.judge(&client, server.as_ref()),
+            Ok((client, server)) => case.judge(device, &client, server.as_ref()),
             Err(error) => Verdict::Fails(format!("{error:#}")),
         };
         Row {
-            tool: case.tool,
-            transport: case.transport,
-            option: case.option,
-            provider: self.provider,
+            case,
+            device,
             verdict,
             wall: begin.elapsed(),
         }
@@ -180,47 +184,86 @@ impl Preload {
             .port
             .map(|port| (port, FIXED.lock().unwrap_or_else(PoisonError::into_inner)));
         let port = fixed.as_ref().map_or_else(|| port(1), |(port, _)| *port);
-        let fill = |args: &str| -> Vec<String> {
-            args.split_whitespace()
-                .map(|arg| match arg {
-                    "PORT" => port.to_string(),
-                    "DEVICE" => self.provider.device().to_owned(),
-                    "HOST" => "127.0.0.1".to_owned(),
-                    // InfiniBand needs no GID, and Ethernet cannot do without.
-                    "GID" if self.provider == Provider::Roce => "-g0".to_owned(),
-                    "GID" => String::new(),
-                    arg => arg.to_owned(),
-                })
-                .filter(|arg| !arg.is_empty())
-                .collect()
-        };
-        let (server, client) = (case.server.map(fill), fill(case.client));
-        let server = match &server {
-            Some(args) => {
+        let device = self.provider.device();
+        let lines = case.lines(device, port);
+        let server = match &lines.server {
+            Some((program, args)) => {
                 let args: Vec<_> = args.iter().map(String::as_str).collect();
-                Some(self.serve(case.program, &args, port)?)
+                Some(self.serve(program, &args, port)?)
             }
             None => None,
         };
-        let args: Vec<_> = client.iter().map(String::as_str).collect();
-        let program = case.client_program.unwrap_or(case.program);
-        let client = self.start(program, &args)?.finish(self.limit, || Ok(()));
-        let server = match server {
-            Some(mut server) if case.server_stays => {
-                server.stop(Duration::from_secs(1));
-                None
-            }
-            // A client that failed tells more than the server that waits for it.
-            Some(server) if client.is_err() => {
-                drop(server);
-                None
-            }
-            Some(server) => Some(server.finish(self.limit, || Ok(()))?),
-            None => None,
+        let args: Vec<_> = lines.client.1.iter().map(String::as_str).collect();
+        let mut client = self.start(lines.client.0, &args)?;
+        if case.expected(device).0 == Expect::Stays {
+            // It has begun to wait when it has printed nothing on stderr for a while.
+            std::thread::sleep(STAYS);
+            client.terminate();
+        }
+        let client = client.finish(self.limit, || Ok(()));
+        let Some(server) = server else {
+            return Ok((client?, None));
         };
-        Ok((client?, server))
+        match client {
+            Ok(client) if client.code == 0 && !case.server_stays => {
+                Ok((client, Some(server.finish(self.limit, || Ok(()))?)))
+            }
+            // A server whose client failed may have a reason of its own to tell, or wait for ever.
+            Ok(client) => {
+                let patience = if client.code == 0 {
+                    Duration::ZERO
+                } else {
+                    STAYS
+                };
+                let server = server.end(patience);
+                Ok((client, (!case.server_stays).then_some(server)))
+            }
+            Err(error) => {
+                let said = server.end(Duration::ZERO);
+                Err(error.context(format!("its server said {:?}", said.stderr_text())))
+            }
+        }
     }
 }
+
+/// Runs cases on a provider, several at a time, and gives their rows in the order of the cases. `show`
+/// sees each as soon as it is there.
+///
+/// Programs sleep more than they work, so more than there are processors may run at a time.
+#[must_use]
+pub fn run_all(
+    library: &Path,
+    provider: Provider,
+    limit: Duration,
+    jobs: usize,
+    cases: &[&'static Case],
+    show: impl Fn(&Row) + Sync,
+) -> Vec<Row> {
+    let next = AtomicUsize::new(0);
+    let rows = Mutex::new(Vec::with_capacity(cases.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                // Each with UDP ports of its own: its programs don't see those of others.
+                let lab = Preload::new(library.to_owned(), provider).limit(limit);
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(case) = cases.get(index) else { return };
+                    let row = lab.run(case);
+                    show(&row);
+                    let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+                    rows.push((index, row));
+                }
+            });
+        }
+    });
+    let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    rows.sort_by_key(|(index, _)| *index);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// How long a program that is to go on is left alone, and a server whose client failed.
+const STAYS: Duration = Duration::from_secs(1);
 
 /// Whether somebody listens at a TCP port, or has bound a port of our connection manager.
 fn listens(port: u16) -> bool {

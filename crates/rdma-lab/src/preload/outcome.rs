@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Expect, Provider};
+use super::{Case, Device, Expect};
 
 /// What came of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,17 +16,31 @@ pub enum Verdict {
     Fails(String),
 }
 
+impl Verdict {
+    /// In a word.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Works(_) => "works",
+            Self::Refuses(_) => "not supported",
+            Self::Fails(_) => "FAILS",
+        }
+    }
+
+    /// The figure or the reason.
+    fn text(&self) -> &str {
+        match self {
+            Self::Works(text) | Self::Refuses(text) | Self::Fails(text) => text,
+        }
+    }
+}
+
 /// A line of the table.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// The program.
-    pub tool: &'static str,
-    /// RC, UC, UD or what there is else.
-    pub transport: &'static str,
-    /// What is special about it.
-    pub option: &'static str,
+    /// What was tried.
+    pub case: &'static Case,
     /// The device.
-    pub provider: Provider,
+    pub device: Device,
     /// What came of it.
     pub verdict: Verdict,
     /// How long it took.
@@ -43,18 +57,17 @@ impl Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (word, text) = match &self.verdict {
-            Verdict::Works(text) => ("works", text),
-            Verdict::Refuses(text) => ("not supported", text),
-            Verdict::Fails(text) => ("FAILS", text),
-        };
+        let (word, text) = (self.verdict.word(), self.verdict.text());
+        let Case {
+            tool,
+            transport,
+            option,
+            ..
+        } = self.case;
+        let device = self.device.name();
         write!(
             f,
-            "{:<21} {:<4} {:<26} soft-{:<5} {word:<13} {text}",
-            self.tool,
-            self.transport,
-            self.option,
-            self.provider.name()
+            "{tool:<21} {transport:<4} {option:<26} {device:<9} {word:<13} {text}"
         )
     }
 }
@@ -63,21 +76,93 @@ impl fmt::Display for Row {
 #[must_use]
 pub fn table(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<21} {:<4} {:<26} {:<10} {:<13} {}\n",
-        "tool", "", "option", "provider", "result", "figure or text (of a software device)"
+        "{:<21} {:<4} {:<26} {:<9} {:<13} {}\n",
+        "tool", "", "option", "device", "result", "figure or text (of a software device)"
     );
     for row in rows {
         text.push_str(&format!("{row}\n"));
     }
-    let works = |row: &&Row| matches!(row.verdict, Verdict::Works(_));
-    let fails = rows.iter().filter(|row| !row.is_ok()).count();
-    text.push_str(&format!(
-        "{} of {} work, {} are refused as they should be, {fails} fail\n",
-        rows.iter().filter(works).count(),
-        rows.len(),
-        rows.len() - rows.iter().filter(works).count() - fails,
-    ));
+    text.push_str(&summary(rows));
     text
+}
+
+/// How many are as they should be.
+fn summary(rows: &[Row]) -> String {
+    let works = |row: &&Row| matches!(row.verdict, Verdict::Works(_));
+    let works = rows.iter().filter(works).count();
+    let fails = rows.iter().filter(|row| !row.is_ok()).count();
+    format!(
+        "{works} of {} work, {} are refused as they should be, {fails} fail\n",
+        rows.len(),
+        rows.len() - works - fails,
+    )
+}
+
+/// One line for each case, with a column for each device.
+#[must_use]
+pub fn beside(rows: &[Row]) -> String {
+    let devices: Vec<Device> = Device::ALL
+        .into_iter()
+        .filter(|device| rows.iter().any(|row| row.device == *device))
+        .collect();
+    let mut text = format!("{:<21} {:<4} {:<26}", "tool", "", "option");
+    for device in &devices {
+        let note = match device {
+            Device::Rxe => " (under QEMU's emulation)",
+            _ => "",
+        };
+        text.push_str(&format!(" | {:<30}", format!("{}{note}", device.name())));
+    }
+    text.push('\n');
+    let mut notes: Vec<String> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let same = |other: &&Row| core::ptr::eq(other.case, row.case);
+        if rows[..index].iter().any(|other| same(&other)) {
+            continue;
+        }
+        let case = row.case;
+        text.push_str(&format!(
+            "{:<21} {:<4} {:<26}",
+            case.tool, case.transport, case.option
+        ));
+        for device in &devices {
+            let found = rows.iter().filter(same).find(|row| row.device == *device);
+            let cell = match found.map(|row| &row.verdict) {
+                None => "-".to_owned(),
+                Some(Verdict::Works(text)) => shortened(text),
+                Some(verdict) => {
+                    let note = verdict.text().to_owned();
+                    let number = notes.iter().position(|known| *known == note);
+                    let number = number.unwrap_or_else(|| {
+                        notes.push(note);
+                        notes.len() - 1
+                    });
+                    format!("{} [{}]", verdict.word(), number + 1)
+                }
+            };
+            text.push_str(&format!(" | {cell:<30}"));
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    for (index, note) in notes.iter().enumerate() {
+        text.push_str(&format!("[{}] {note}\n", index + 1));
+    }
+    for device in devices {
+        let of: Vec<Row> = rows
+            .iter()
+            .filter(|row| row.device == device)
+            .cloned()
+            .collect();
+        text.push_str(&format!("{}: {}", device.name(), summary(&of)));
+    }
+    text
+}
+
+/// A text for a narrow column.
+fn shortened(text: &str) -> String {
+    let first = text.chars().take(30).collect::<String>();
+    first.trim_end().to_owned()
 }
 
 /// The last line of a perftest table: numbers only.
@@ -121,11 +206,11 @@ pub(super) fn figure(expect: Expect, text: &str) -> Option<String> {
                 .collect();
             (!figures.is_empty()).then(|| figures.join(", "))
         }
-        Expect::Text(wanted) => text
-            .lines()
-            .find(|line| line.contains(wanted))
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")),
-        Expect::Refusal(_) => None,
+        Expect::Text(wanted) => text.lines().find(|line| line.contains(wanted)).map(|line| {
+            let words: Vec<_> = line.split_whitespace().collect();
+            words.join(" ").chars().take(60).collect()
+        }),
+        Expect::Refusal(_) | Expect::Stays => None,
     }
 }
 

@@ -264,6 +264,33 @@ impl Running {
         })
     }
 
+    /// Asks it to end by SIGTERM.
+    pub fn terminate(&mut self) {
+        if let Ok(None) = self.try_wait() {
+            signal(self.child.id(), Signal::SIGTERM);
+        }
+    }
+
+    /// Waits up to `patience` for its end, ends it otherwise, and gives what it said.
+    #[must_use]
+    pub fn end(mut self, patience: Duration) -> Output {
+        self.close_stdin();
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline && matches!(self.try_wait(), Ok(None)) {
+            self.stdout.wait(Duration::from_millis(2));
+        }
+        self.stop(Duration::from_secs(1));
+        let wall = self.started.elapsed();
+        self.join_streams();
+        Output {
+            command: self.name.clone(),
+            stdout: self.stdout(),
+            stderr: self.stderr(),
+            code: self.ended.map_or(-1, exit_code),
+            wall,
+        }
+    }
+
     /// Asks it to end by SIGTERM and waits up to `limit`; whatever is left of its group is killed then.
     pub fn stop(&mut self, limit: Duration) {
         if let Ok(None) = self.try_wait() {
