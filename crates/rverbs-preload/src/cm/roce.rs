@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use rverbs::provider::roce::proto::Time;
@@ -35,6 +35,8 @@ const PATIENCE: Duration = local::PATIENCE;
 const AGAIN: Duration = Duration::from_millis(20);
 /// Bytes that rdma_cm puts before the user's in a request.
 const IP_HEADER: usize = 36;
+/// What a question about a datagram service is answered that nobody has: "service ID not supported" (IBTA 12.11).
+const NO_SUCH_SERVICE: u8 = 1;
 /// About 67 ms: how long an acknowledgement may take.
 const ACK_TIMEOUT: u8 = 14;
 
@@ -75,9 +77,33 @@ impl fmt::Debug for Hub {
     }
 }
 
+/// The hubs of this process, by the addresses of their devices.
+static HUBS: LazyLock<Mutex<HashMap<usize, &'static Hub>>> = LazyLock::new(Mutex::default);
+
+/// Tells the other sides of what is still connected that this process is gone, as a kernel does when
+/// its file is closed.
+extern "C" fn hang_up() {
+    // Nobody may wait here for long: a thread that holds a lock may not run any more.
+    let Ok(hubs) = HUBS.try_lock() else { return };
+    for hub in hubs.values() {
+        let Ok(table) = hub.table.try_lock() else {
+            continue;
+        };
+        let open: Vec<ConnId> = table.connections.keys().copied().collect();
+        drop(table);
+        for conn in open {
+            hub.manager(|cm, now| cm.forget(now, conn));
+        }
+    }
+}
+
 /// The hub of a device, which lives as long as the process.
 fn hub(device: &'static Device) -> Result<&'static Hub, Errno> {
-    static HUBS: LazyLock<Mutex<HashMap<usize, &'static Hub>>> = LazyLock::new(Mutex::default);
+    static AT_EXIT: Once = Once::new();
+    AT_EXIT.call_once(|| {
+        // SAFETY: the function touches only what lives as long as the process.
+        unsafe { libc::atexit(hang_up) };
+    });
     let mut hubs = HUBS.lock().unwrap_or_else(PoisonError::into_inner);
     let key = core::ptr::from_ref(device).addr();
     if let Some(hub) = hubs.get(&key) {
@@ -302,6 +328,9 @@ impl Hub {
                 reply,
                 private,
             } => {
+                if reply.status == NO_SUCH_SERVICE && self.call_again(conn) {
+                    return;
+                }
                 let mut message = Message::new(Kind::Found);
                 message.reason = reply.status.into();
                 message.qpn = reply.qpn;
@@ -331,30 +360,44 @@ impl Hub {
         }
     }
 
-    fn refused(&'static self, conn: ConnId, reason: Reason, private: &Private) {
-        let known = self.table().connections.remove(&conn);
-        let Some(known) = known else { return };
-        if reason == Reason::INVALID_SERVICE_ID
-            && let Some((to, message, since)) = known.call
-            && since.elapsed() < PATIENCE
+    /// Makes a call again that nobody was there to take, for a while: the listener may not be ready yet.
+    /// False where it has been tried long enough.
+    fn call_again(&'static self, conn: ConnId) -> bool {
+        let mut table = self.table();
+        let Some(known) = table.connections.get_mut(&conn) else {
+            return false;
+        };
+        let Some((to, message, since)) = known.call.take() else {
+            return false;
+        };
+        if since.elapsed() >= PATIENCE {
+            return false;
+        }
+        let id = Arc::clone(&known.id);
+        table.connections.remove(&conn);
+        drop(table);
+        std::thread::sleep(AGAIN);
+        if !id.restart_call() {
+            id.refused();
+            return true;
+        }
+        // Who listened meanwhile may have found the standard port taken, perhaps by us.
+        if is_local(to.ip())
+            && let Ok(talk) = local::dial(&id, to, &message)
         {
-            std::thread::sleep(AGAIN);
-            if !known.id.restart_call() {
-                known.id.refused();
-                return;
-            }
-            // Who listened meanwhile may have found the standard port taken, perhaps by us.
-            if is_local(to.ip())
-                && let Ok(talk) = local::dial(&known.id, to, &message)
-            {
-                known.id.answered(talk);
-                return;
-            }
-            if self.call(&known.id, to, message, since).is_err() {
-                known.id.refused();
-            }
+            id.answered(talk);
+        } else if self.call(&id, to, message, since).is_err() {
+            id.refused();
+        }
+        true
+    }
+
+    fn refused(&'static self, conn: ConnId, reason: Reason, private: &Private) {
+        if reason == Reason::INVALID_SERVICE_ID && self.call_again(conn) {
             return;
         }
+        let known = self.table().connections.remove(&conn);
+        let Some(known) = known else { return };
         let mut message = Message::new(Kind::Reject);
         message.reason = reason.0.get();
         message.data = user_data(Kind::Reject, private.bytes());

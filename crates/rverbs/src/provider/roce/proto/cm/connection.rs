@@ -517,9 +517,12 @@ impl Manager {
         Ok(())
     }
 
-    /// Forgets a connection, in whatever state it is. A peer that waits for an answer is refused.
+    /// Forgets a connection, in whatever state it is. A peer that waits for an answer is refused, and one
+    /// that is connected is told of the end.
     pub fn forget(&mut self, now: Time, conn: ConnId) {
-        if self.reject(now, conn, Reason::CONSUMER, &[]).is_err() {
+        if self.reject(now, conn, Reason::CONSUMER, &[]).is_err()
+            && self.disconnect(now, conn).is_err()
+        {
             self.conns.remove(&conn.0);
         }
     }
