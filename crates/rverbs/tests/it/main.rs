@@ -13,6 +13,7 @@
 )]
 
 mod conformance;
+mod hello;
 mod raw;
 mod roce;
 mod two;
