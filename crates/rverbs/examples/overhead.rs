@@ -1,5 +1,5 @@
 //! The same request posted and polled, by the safe API and as a C program does it, for a count of
-//! instructions: `valgrind --tool=callgrind overhead safe 10000`, and with `c`, and with other counts.
+//! instructions: `valgrind --tool=callgrind overhead safe 10000`, with `repeat`, and with `c`, and with other counts.
 #![expect(unsafe_code, reason = "one of the two is C's way")]
 #![expect(clippy::unwrap_used, reason = "an example may panic")]
 
@@ -13,7 +13,7 @@ use rverbs_sys::{
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let safe = args.next().is_none_or(|how| how == "safe");
+    let how_to = args.next().unwrap_or_else(|| "safe".into());
     let rounds: u32 = args.next().map_or(10_000, |n| n.parse().unwrap());
     let context = rverbs::Device::shm().unwrap().open().unwrap();
     let pd = context.alloc_pd().unwrap();
@@ -32,10 +32,10 @@ fn main() {
         .unwrap()
         .into_slices(8)
         .swap_remove(0);
-    if safe {
-        by_the_api(&mut qp, &cq, slice, to, rounds);
-    } else {
-        as_c_does(&qp, &cq, &slice, to, rounds);
+    match how_to.as_str() {
+        "safe" => by_the_api(&mut qp, &cq, slice, to, rounds),
+        "repeat" => repeated(&mut qp, &cq, slice, to, rounds),
+        _ => as_c_does(&qp, &cq, &slice, to, rounds),
     }
 }
 
@@ -59,6 +59,23 @@ fn by_the_api(
             }
         }
         slice = qp.send.reclaim();
+    }
+}
+
+#[inline(never)]
+fn repeated(
+    qp: &mut Qp<Rc>,
+    cq: &rverbs::cq::Cq,
+    slice: Slice,
+    to: rverbs::mr::RemoteRegion,
+    rounds: u32,
+) {
+    let mut write = qp.send.repeat_write(slice, to).unwrap();
+    let mut wc = Wc::default();
+    for _ in 0..rounds {
+        write.post(Flags::SIGNALED).unwrap();
+        while !cq.poll_one(&mut wc).unwrap() {}
+        write.complete(&wc).unwrap().unwrap();
     }
 }
 

@@ -152,6 +152,25 @@ impl Cq {
         self.poll_new(into)
     }
 
+    /// Takes one completion, where there is one: [`Cq::poll`] for those who handle one at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cq::poll`].
+    #[inline]
+    pub fn poll_one(&self, into: &mut Wc) -> Result<bool, Error> {
+        if self.0.stashed.load(Ordering::Relaxed) != 0 {
+            return Ok(!self.unstash(core::slice::from_mut(into)).is_empty());
+        }
+        // SAFETY: the queue is live; a `Wc` is an `ibv_wc`.
+        let count =
+            unsafe { ibv_poll_cq(self.0.raw.as_ptr(), 1, core::ptr::from_mut(into).cast()) };
+        if count < 0 {
+            return Err(broken(count));
+        }
+        Ok(count != 0)
+    }
+
     /// Polls past what was kept.
     #[inline]
     pub(crate) fn poll_new<'a>(&self, into: &'a mut [Wc]) -> Result<&'a mut [Wc], Error> {
@@ -160,10 +179,7 @@ impl Cq {
         let count = unsafe { ibv_poll_cq(self.0.raw.as_ptr(), room, into.as_mut_ptr().cast()) };
         match usize::try_from(count) {
             Ok(count) => Ok(into.get_mut(..count).unwrap_or_default()),
-            Err(_) => Err(Error::Verb {
-                verb: "ibv_poll_cq",
-                errno: Errno(count.saturating_neg()),
-            }),
+            Err(_) => Err(broken(count)),
         }
     }
 
@@ -214,6 +230,15 @@ impl Cq {
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// What polling a queue said that is broken.
+#[cold]
+fn broken(code: c_int) -> Error {
+    Error::Verb {
+        verb: "ibv_poll_cq",
+        errno: Errno(code.saturating_neg()),
     }
 }
 

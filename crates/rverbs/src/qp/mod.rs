@@ -13,6 +13,7 @@ mod batch;
 mod builder;
 mod queue;
 mod recv;
+mod repeat;
 mod scope;
 
 use core::fmt;
@@ -34,6 +35,7 @@ pub use batch::Batch;
 pub use builder::QpBuilder;
 pub use queue::{Flags, PostError, SendQueue};
 pub use recv::RecvQueue;
+pub use repeat::Repeat;
 pub use scope::{Scope, ScopedMr, Ticket};
 
 pub(crate) use recv::Target;

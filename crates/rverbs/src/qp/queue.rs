@@ -544,7 +544,7 @@ impl<B: Buf> SendQueue<Ud, B> {
     }
 
     #[inline]
-    fn address(&mut self, ah: &Ah, qpn: u32, qkey: u32) -> ibv_send_wr_ud {
+    pub(super) fn address(&mut self, ah: &Ah, qpn: u32, qkey: u32) -> ibv_send_wr_ud {
         let raw = ah.as_raw().addr().get();
         if self.last_ah != raw {
             self.keep(ah);

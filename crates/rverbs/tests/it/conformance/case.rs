@@ -16,6 +16,11 @@ use super::object::{
     objects_go_in_any_order, solicited_events_come_for_those_only,
 };
 
+use super::repeat::{
+    a_repeated_request_counts_only_its_own, a_repeated_request_fills_the_queue_and_no_more,
+    a_repeated_request_may_be_forgotten, a_request_is_repeated,
+};
+
 type Case = (&'static str, fn(&Lab));
 
 macro_rules! cases {
@@ -63,6 +68,10 @@ cases! {
     a_batch_is_posted_whole
     a_scope_borrows
     a_scope_ends_without_a_message
+    a_request_is_repeated
+    a_repeated_request_fills_the_queue_and_no_more
+    a_repeated_request_counts_only_its_own
+    a_repeated_request_may_be_forgotten
 }
 
 fn exchange(pair: &mut Pair<Rc>, text: &[u8]) {

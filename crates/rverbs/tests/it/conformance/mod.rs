@@ -3,6 +3,7 @@
 mod case;
 mod lab;
 mod object;
+mod repeat;
 
 use rverbs::provider::Kind;
 
