@@ -18,7 +18,7 @@ fn main() {
     let context = rverbs::Device::shm().unwrap().open().unwrap();
     let pd = context.alloc_pd().unwrap();
     let cq = context.create_cq(64).unwrap();
-    let mut qp: Qp<Rc> = pd.qp(&cq).build().unwrap();
+    let mut qp: Qp<Rc> = pd.qp(&cq).inline(64).build().unwrap();
     let own = qp.endpoint(1, Address { lid: 1, gid: None });
     let how = ConnectAttr::default();
     qp.init(&how).unwrap();
@@ -35,6 +35,7 @@ fn main() {
     match how_to.as_str() {
         "safe" => by_the_api(&mut qp, &cq, slice, to, rounds),
         "repeat" => repeated(&mut qp, &cq, slice, to, rounds),
+        "message" => messages(&mut qp, &cq, slice, rounds),
         _ => as_c_does(&qp, &cq, &slice, to, rounds),
     }
 }
@@ -76,6 +77,24 @@ fn repeated(
         write.post(Flags::SIGNALED).unwrap();
         while !cq.poll_one(&mut wc).unwrap() {}
         write.complete(&wc).unwrap().unwrap();
+    }
+}
+
+#[inline(never)]
+fn messages(qp: &mut Qp<Rc>, cq: &rverbs::cq::Cq, slice: Slice, rounds: u32) {
+    let mut slice = Some(slice);
+    let mut wc = Wc::default();
+    for _ in 0..rounds {
+        qp.recv.post(slice.take().unwrap()).unwrap();
+        qp.send.send_inline(&[7; 8], Flags::SIGNALED).unwrap();
+        while slice.is_none() || qp.send.in_flight() > 0 {
+            if cq.poll_one(&mut wc).unwrap()
+                && qp.send.complete(&wc).is_none()
+                && let Some((_, buf)) = qp.recv.complete(&wc)
+            {
+                slice = Some(buf);
+            }
+        }
     }
 }
 

@@ -199,7 +199,7 @@ impl<T: Transport, B: Buf> SendQueue<T, B> {
         buf: B,
         fill: impl FnOnce(&mut ibv_send_wr),
     ) -> Result<(), PostError<B>> {
-        if self.posted - self.tail >= self.depth {
+        if self.posted - self.tail >= self.depth && !self.skip() {
             let errno = Errno(libc::ENOMEM);
             return Err(PostError { errno, buf });
         }
@@ -236,7 +236,7 @@ impl<T: Transport, B: Buf> SendQueue<T, B> {
         data: &[u8],
         fill: impl FnOnce(&mut ibv_send_wr),
     ) -> Result<(), Errno> {
-        if self.posted - self.tail >= self.depth {
+        if self.posted - self.tail >= self.depth && !self.skip() {
             return Err(Errno(libc::ENOMEM));
         }
         let length = small(data.len());
@@ -260,6 +260,18 @@ impl<T: Transport, B: Buf> SendQueue<T, B> {
         Errno::check(code)?;
         self.posted += 1;
         Ok(())
+    }
+
+    /// Passes requests that are done and have no buffer to give back. Whether there is room then.
+    #[cold]
+    fn skip(&mut self) -> bool {
+        while self.tail != self.done
+            && let slot = self.slot(self.tail)
+            && self.slots.get(slot).is_none_or(Option::is_none)
+        {
+            self.tail += 1;
+        }
+        self.posted - self.tail < self.depth
     }
 
     /// Takes a completion. `None` where it is not of this queue, or of a request that is done already.

@@ -8,7 +8,7 @@
 //! What it acknowledges may be uncleaned by [`UNCLEAN`] lines, which the sender leaves free.
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 
 use crate::provider::small;
 
@@ -106,13 +106,13 @@ impl Ring {
         unsafe { &*self.line(at).cast::<AtomicU32>() }
     }
 
-    /// Writes the head of a record, whose payload is there already, and shows it to the receiver.
+    /// Writes the head of a record but for its stamp, which is returned.
     ///
     /// # Safety
     ///
     /// The lines of the record are free, and the caller is the only sender.
     #[inline]
-    pub(super) unsafe fn publish(self, at: u32, record: &Record) {
+    unsafe fn head(self, at: u32, record: &Record) -> u32 {
         let line = self.line(at).cast::<u32>();
         // SAFETY: the line is free and the caller's.
         unsafe {
@@ -121,8 +121,38 @@ impl Ring {
             line.add(3).write(record.ack);
             line.add(4).write(record.entries);
         }
-        let stamp = record.lines << 16 | u32::from(record.flags) << 8 | u32::from(record.op as u8);
+        record.lines << 16 | u32::from(record.flags) << 8 | u32::from(record.op as u8)
+    }
+
+    /// Writes the head of a record, whose payload is there already, and shows it to the receiver.
+    ///
+    /// # Safety
+    ///
+    /// The lines of the record are free, and the caller is the only sender.
+    #[inline]
+    pub(super) unsafe fn publish(self, at: u32, record: &Record) {
+        // SAFETY: as the caller promises.
+        let stamp = unsafe { self.head(at, record) };
         self.stamp(at).store(stamp, Ordering::Release);
+    }
+
+    /// As [`Ring::publish`], and nothing that follows is done before it is seen.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Ring::publish`].
+    #[inline]
+    pub(super) unsafe fn publish_in_order(self, at: u32, record: &Record) {
+        // SAFETY: as the caller promises.
+        let stamp = unsafe { self.head(at, record) };
+        if cfg!(target_arch = "x86_64") {
+            // An exchange is a barrier, and a cheaper one.
+            self.stamp(at).swap(stamp, Ordering::SeqCst);
+            compiler_fence(Ordering::SeqCst);
+        } else {
+            self.stamp(at).store(stamp, Ordering::Release);
+            fence(Ordering::SeqCst);
+        }
     }
 
     /// The record at a line, where one was published. `Err` for one that makes no sense.

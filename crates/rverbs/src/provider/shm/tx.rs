@@ -8,7 +8,7 @@
 //! message is in the receiver's memory, and fails when it was refused).
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 use rverbs_sys::{
     IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_READ,
@@ -35,6 +35,7 @@ use super::ring::{ATOMIC, EAGER, FETCH, LINES, Op, Record, SOLICITED, UNCLEAN, l
 
 mod collect;
 mod patience;
+mod quick;
 
 pub(super) use collect::collect;
 use collect::{collect_silent, done};
@@ -91,9 +92,12 @@ pub(super) unsafe fn post(
     // SAFETY: the caller's list can be read.
     while let Some(wr) = unsafe { next.as_ref() } {
         // SAFETY: the caller's request can be read, with its list and its inline data.
-        if let Err(errno) = unsafe { post_one(node, qp, &mut tx, wr) } {
-            result = Err((errno, next));
-            break;
+        if !unsafe { quick::carry(node, qp, &mut tx, wr) } {
+            // SAFETY: as above.
+            if let Err(errno) = unsafe { post_one(node, qp, &mut tx, wr) } {
+                result = Err((errno, next));
+                break;
+            }
         }
         next = wr.next;
     }
@@ -376,11 +380,10 @@ pub(super) fn acknowledge(qp: &Qp<Shm>, consumed: u32) {
 fn publish(qp: &Qp<Shm>, tx: &mut Tx, peer: &Peer, mut record: Record) {
     record.ack = qp.engine.consumed.load(Ordering::Relaxed);
     qp.engine.told.store(record.ack, Ordering::Relaxed);
+    // With a barrier, against the peer's "arm, then look".
     // SAFETY: the room was reserved, and the lock of the sending side is held.
-    unsafe { peer.ring.publish(tx.head, &record) };
+    unsafe { peer.ring.publish_in_order(tx.head, &record) };
     tx.head = tx.head.wrapping_add(record.lines);
-    // Against the peer's "arm, then look".
-    fence(Ordering::SeqCst);
     match peer.header().armed.recv.load(Ordering::Relaxed) {
         0 => {}
         2 if record.flags & SOLICITED == 0 => {}
@@ -538,16 +541,22 @@ fn section<R>(qp: &Qp<Shm>, access: impl FnOnce() -> R) -> R {
 }
 
 /// Begins a section. The lock of its side is held, so nobody else counts.
+#[inline]
 pub(super) fn enter(section: &AtomicU32) {
-    // With a barrier, against the peer's "make invalid, then look".
+    // With a barrier, against the peer's "make invalid, then look". On x86 the exchange is one.
     section.swap(
         section.load(Ordering::Relaxed).wrapping_add(1),
         Ordering::SeqCst,
     );
-    fence(Ordering::SeqCst);
+    if cfg!(target_arch = "x86_64") {
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
 }
 
 /// Ends a section.
+#[inline]
 pub(super) fn leave(section: &AtomicU32) {
     let next = section.load(Ordering::Relaxed).wrapping_add(1);
     section.store(next, Ordering::Release);
