@@ -12,6 +12,7 @@
     reason = "the test keeps every object alive until its end"
 )]
 
+mod alloc;
 mod conformance;
 mod hello;
 mod raw;

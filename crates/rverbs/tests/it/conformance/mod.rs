@@ -1,7 +1,7 @@
 //! The same cases for every provider.
 
 mod case;
-mod lab;
+pub(crate) mod lab;
 mod object;
 mod repeat;
 
