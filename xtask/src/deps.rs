@@ -33,7 +33,15 @@ struct Package {
 }
 
 /// What the chores use beside what the labs do.
-const CHORES: &[(&str, &[&str], &str)] = &[("g++", &["g++"], "fuzz (libFuzzer is C++)")];
+const CHORES: &[(&str, &[&str], &str)] = &[
+    ("g++", &["g++"], "fuzz (libFuzzer is C++)"),
+    ("libclang-dev", &["libclang.so"], CROSSCHECK),
+    ("libibverbs-dev", &["libibverbs.so"], CROSSCHECK),
+    ("librdmacm-dev", &["librdmacm.so"], CROSSCHECK),
+    ("pkg-config", &["pkg-config"], CROSSCHECK),
+];
+
+const CROSSCHECK: &str = "the crosscheck of rverbs-sys (bindgen over the headers)";
 
 /// Everything beside git, a C compiler and the Rust toolchain, by name.
 fn packages() -> Vec<Package> {

@@ -44,6 +44,8 @@ impl Step {
     }
 }
 
+const CROSSCHECK: &str = "crosscheck/Cargo.toml";
+
 /// All steps, cheap ones first. All that compile use one profile and one set of features, so that
 /// they share their work.
 pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
@@ -54,11 +56,13 @@ pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
     let mut formats = vec![cargo(&[
         "fmt", "--all", "--check", "--", "--color", "never",
     ])];
-    if fuzz {
+    let mut apart = vec![CROSSCHECK];
+    apart.extend(fuzz.then_some("fuzz/Cargo.toml"));
+    for manifest in apart {
         formats.push(cargo(&[
             "fmt",
             "--manifest-path",
-            "fuzz/Cargo.toml",
+            manifest,
             "--check",
             "--",
             "--color",
@@ -161,6 +165,25 @@ pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
             vec![xtask(&["deny"])],
         ),
     ];
+    // A package apart, since only it needs headers and libclang. It builds where the workspace does.
+    let crosscheck = [
+        "test",
+        "--locked",
+        "--manifest-path",
+        CROSSCHECK,
+        "--test",
+        "*",
+    ];
+    steps.push(
+        step(
+            "crosscheck",
+            "rverbs-sys against what bindgen makes of the installed headers",
+            vec![
+                cargo(&crosscheck).env("CARGO_TARGET_DIR", workspace.target.display().to_string()),
+            ],
+        )
+        .tests(),
+    );
     if fuzz {
         steps.push(step(
             "fuzz",
