@@ -30,6 +30,18 @@ pub enum Error {
     },
 }
 
+/// The library of that name, unless the process has the function already: a preloaded replacement, or
+/// the library that the program was linked with, comes before what the name leads to.
+fn open(file: &str, function: &str) -> Result<Library, libloading::Error> {
+    let process = libloading::os::unix::Library::this();
+    // SAFETY: the symbol is looked for and not used.
+    if unsafe { process.get::<*const c_void>(function.as_bytes()) }.is_ok() {
+        return Ok(process.into());
+    }
+    // SAFETY: the initialisers of rdma-core's libraries register providers and nothing else.
+    unsafe { Library::new(file) }
+}
+
 macro_rules! library {
     (
         $(#[$doc:meta])*
@@ -51,16 +63,15 @@ macro_rules! library {
             /// Every function that is looked for.
             pub const SYMBOLS: &'static [&'static str] = &[$(stringify!($symbol)),*];
 
-            /// Loads the library.
+            /// Loads the library, or takes what the process has of it already: a preloaded
+            /// replacement is used, as it is by programs that are linked with it.
             ///
             /// # Errors
             ///
             /// [`Error::Library`] where it is not installed or cannot be linked.
             pub fn load() -> Result<Self, Error> {
-                // SAFETY: the initialisers of rdma-core's libraries register providers and
-                // nothing else; a preloaded replacement is the user's own choice.
-                let library = unsafe { Library::new($file) }
-                    .map_err(|source| Error::Library { library: $file, source })?;
+                let first = Self::SYMBOLS.first().copied().unwrap_or_default();
+                let library = open($file, first).map_err(|source| Error::Library { library: $file, source })?;
                 $(
                     // SAFETY: the type is the one that rdma-core's public header declares, and
                     // its symbol version is kept by rdma-core for ever.

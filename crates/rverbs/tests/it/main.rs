@@ -14,6 +14,7 @@
 
 mod alloc;
 mod conformance;
+mod conforms;
 mod hello;
 mod raw;
 mod roce;

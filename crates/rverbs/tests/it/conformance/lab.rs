@@ -15,6 +15,19 @@ pub(crate) struct Lab {
     pub(crate) kind: Kind,
 }
 
+/// What the specification asks for and a device may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Feature {
+    /// Local faults have statuses of their own: protection, length. Linux's rxe reports both as an
+    /// operation that makes no sense.
+    LocalStatus,
+    /// A receive request that is posted in ERR is flushed. rxe's is in a queue that the kernel does
+    /// not look at again.
+    FlushAfterError,
+    /// An access that is refused makes an event at the responder. rxe makes none.
+    AccessEvent,
+}
+
 /// Two connected queue pairs.
 pub(crate) struct Pair<T: Connected> {
     pub(crate) a: Side<T>,
@@ -55,6 +68,18 @@ impl Lab {
         };
         let context = device.open().unwrap();
         Some(Self { context, kind })
+    }
+
+    /// Whether the device does that. What it does instead, the case says.
+    pub(crate) fn has(&self, feature: Feature) -> bool {
+        /// What rxe calls itself, who has no number from the IEEE.
+        const RXE: u32 = 0xff_ffff;
+        let vendor = self.context.query_device().unwrap().orig_attr.vendor_id;
+        let has = vendor != RXE;
+        if !has {
+            eprintln!("{}: lacks {feature:?}", self.context.name());
+        }
+        has
     }
 
     pub(crate) fn address(&self) -> Address {
