@@ -43,6 +43,9 @@ pub const PROGRAMS: &[&str] = &[
 /// Added to a step's own limit before the host gives the guest up: emulation is slow, and a loaded machine slower.
 const GRACE: Duration = Duration::from_secs(30);
 
+/// How long each step of making the devices may take: a moment, but not on a machine that does ten other things.
+const SETUP: Duration = Duration::from_secs(240);
+
 /// What a guest is to be made of.
 #[derive(Debug, Clone)]
 #[must_use]
@@ -399,7 +402,7 @@ impl Guest {
 
     fn setup(&mut self, what: &str, script: &str) -> Result<()> {
         let output = self
-            .run(script, Duration::from_secs(60))
+            .run(script, SETUP)
             .with_context(|| format!("{what} in the guest"))?;
         if output.code == 0 {
             return Ok(());
