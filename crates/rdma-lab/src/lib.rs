@@ -8,6 +8,7 @@
 //! | [`ibsim`] | ibsim with any net file; OpenSM, infiniband-diags and our own tools attached to it |
 //! | [`preload`] | perftest, rping, qperf and other verbs programs on our software devices |
 //! | [`qemu`] | a guest with Linux rxe and siw, perftest, rping and any of our binaries |
+//! | [`rxe`] | our RoCEv2 against Linux rxe in such a guest, with what crosses the wire dissected by tshark |
 //! | [`mod@testdata`], [`skip`] | the real files that are not part of the repository, and how a test says that it did not run |
 //! | [`mod@peer`] | where a peer program is, and which Debian package it comes from |
 //! | [`process`] | child processes that can't outlive the test that started them |
@@ -33,6 +34,7 @@ pub mod peer;
 pub mod preload;
 pub mod process;
 pub mod qemu;
+pub mod rxe;
 pub mod skip;
 pub mod testdata;
 

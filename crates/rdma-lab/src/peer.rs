@@ -27,6 +27,8 @@ pub enum Lab {
     Preload,
     /// A QEMU guest with Linux rxe and siw.
     Qemu,
+    /// Our RoCEv2 against rxe in such a guest: what it needs besides.
+    Rxe,
     /// Not a lab of its own: programs that tests of other crates compare themselves with.
     Oracle,
 }
@@ -148,6 +150,16 @@ const PACKAGES: &[Package] = &[
         name: "ibverbs-providers",
         provides: &["librxe-rdmav34.so", "libsiw-rdmav34.so"],
         labs: &[Lab::Qemu],
+    },
+    Package {
+        name: "tcpdump",
+        provides: &["tcpdump"],
+        labs: &[Lab::Rxe],
+    },
+    Package {
+        name: "tshark",
+        provides: &["tshark"],
+        labs: &[Lab::Rxe],
     },
     Package {
         name: "valgrind",

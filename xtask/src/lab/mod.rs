@@ -4,6 +4,7 @@ mod ibsim;
 mod interrupt;
 mod preload;
 mod qemu;
+mod rxe;
 
 /// Start a peer that we did not write and run its tools, or ours, on it.
 #[derive(clap::Args)]
@@ -17,6 +18,7 @@ enum Lab {
     Ibsim(ibsim::Args),
     Preload(preload::Args),
     Qemu(qemu::Args),
+    Rxe(rxe::Args),
 }
 
 /// Runs a lab.
@@ -28,6 +30,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Lab::Ibsim(args) => ibsim::run(&args)?,
         Lab::Preload(args) => preload::run(&args)?,
         Lab::Qemu(args) => qemu::run(&args)?,
+        Lab::Rxe(args) => rxe::run(&args)?,
     };
     if code != 0 {
         // Everything that the lab started is stopped by now: the guards have been dropped.

@@ -32,6 +32,7 @@ use crate::{Output, peer};
 pub use case::{Case, Device, Expect};
 pub use guest::Rxe;
 pub use list::cases;
+pub(crate) use outcome::figure;
 pub use outcome::{Row, Verdict, beside, table};
 
 /// Which software device.

@@ -178,7 +178,7 @@ fn last_row(text: &str) -> Option<Vec<f64>> {
 }
 
 /// What is worth telling of what a program printed; `None` when it is not what it should be.
-pub(super) fn figure(expect: Expect, text: &str) -> Option<String> {
+pub(crate) fn figure(expect: Expect, text: &str) -> Option<String> {
     match expect {
         // bytes, iterations, least, most, typical, …
         Expect::Latency => {

@@ -3,6 +3,7 @@
 //! ```text
 //! roce_peer pingpong rc|uc|ud [--addr IP] [--mtu CODE] [--size N] [--iters N] [HOST]   as ibv_rc_pingpong and its sisters
 //! roce_peer verify [--device NAME --gid INDEX | --addr IP] [--mtu CODE] [--iters N] [HOST]   every operation, every byte
+//! roce_peer ops rc|uc|ud [--device NAME --gid INDEX | --addr IP] [--mtu CODE] [--iters N] [HOST]   one after the other, from the client to the server
 //! roce_peer rping --addr IP [--mtu CODE] [--iters N] [HOST]   as rping, over connection management of our own
 //! roce_peer bench [--addr IP] [--seconds N]                                            loopback figures, with bare UDP beside them
 //! ```
@@ -15,6 +16,7 @@
 )]
 
 mod bench;
+mod ops;
 mod pingpong;
 mod rping;
 mod side;
@@ -123,12 +125,16 @@ fn main() -> ExitCode {
                 options.host = host.first().map(|host| (*host).to_owned());
                 verify::run(&options).map_err(|error| format!("{error:?}"))
             }
+            ["ops", kind, ref host @ ..] => {
+                options.host = host.first().map(|host| (*host).to_owned());
+                ops::run(kind, &options).map_err(|error| format!("{error:?}"))
+            }
             ["rping", ref host @ ..] => {
                 options.host = host.first().map(|host| (*host).to_owned());
                 rping::run(&options).map_err(|error| format!("{error:?}"))
             }
             ["bench"] => bench::run(&options).map_err(|error| format!("{error:?}")),
-            _ => Err("usage: roce_peer pingpong rc|uc|ud [HOST] | bench".to_owned()),
+            _ => Err("usage: roce_peer pingpong|ops rc|uc|ud [HOST] | verify [HOST] | rping [HOST] | bench".to_owned()),
         }
     });
     match result {

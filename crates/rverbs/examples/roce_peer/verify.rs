@@ -24,21 +24,21 @@ const SIZES: [usize; 6] = [0, 1, 13, 1024, 4099, 150_003];
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-fn pattern(role: usize, at: usize) -> u8 {
+pub(crate) fn pattern(role: usize, at: usize) -> u8 {
     (at.wrapping_mul(31) ^ (at >> 8) ^ (role * 0x55)) as u8
 }
 
-struct Talk {
+pub(crate) struct Talk {
     out: TcpStream,
     lines: BufReader<TcpStream>,
 }
 
 impl Talk {
-    fn say(&mut self, line: &str) -> Result<()> {
+    pub(crate) fn say(&mut self, line: &str) -> Result<()> {
         Ok(self.out.write_all(format!("{line}\n").as_bytes())?)
     }
 
-    fn hear(&mut self) -> Result<String> {
+    pub(crate) fn hear(&mut self) -> Result<String> {
         let mut line = String::new();
         if self.lines.read_line(&mut line)? == 0 {
             return Err("the peer has gone".into());
@@ -47,7 +47,7 @@ impl Talk {
     }
 }
 
-fn poll(side: &Side) -> Result<ibv_wc> {
+pub(crate) fn poll(side: &Side) -> Result<ibv_wc> {
     let end = Instant::now() + Duration::from_secs(60);
     while Instant::now() < end {
         if let Some(wc) = side.poll() {
@@ -62,55 +62,79 @@ fn poll(side: &Side) -> Result<ibv_wc> {
     Err("no completion for 60 s".into())
 }
 
+/// A connected queue pair, and the TCP connection beside it. `role` is 1 at the client.
+pub(crate) struct Link {
+    pub(crate) side: Side,
+    pub(crate) talk: Talk,
+    pub(crate) role: usize,
+    /// Where the peer's buffer is, and its key.
+    pub(crate) addr: u64,
+    pub(crate) rkey: u32,
+}
+
+impl Link {
+    pub(crate) fn open(options: &Options, kind: u32, len: usize) -> Result<Self> {
+        let role = usize::from(options.host.is_some());
+        let stream = match &options.host {
+            Some(host) => TcpStream::connect((host.as_str(), options.port))?,
+            None => TcpListener::bind(("0.0.0.0", options.port))?.accept()?.0,
+        };
+        stream.set_nodelay(true)?;
+        let mut talk = Talk {
+            lines: BufReader::new(stream.try_clone()?),
+            out: stream,
+        };
+        // Packet sequence numbers wrap soon.
+        let psn = 0xff_fff0 + role as u32;
+        let mut side = Side::new(options.open()?, kind, len, 64, psn)?;
+        side.gid_index = options.gid_index;
+        let local = side.local();
+        let gid: String = local.gid.iter().map(|byte| format!("{byte:02x}")).collect();
+        talk.say(&format!(
+            "{} {} {gid} {} {}",
+            local.qpn,
+            local.psn,
+            side.addr(),
+            side.rkey()
+        ))?;
+        let line = talk.hear()?;
+        let words: Vec<&str> = line.split(' ').collect();
+        let [qpn, psn, hex, addr, rkey] = words[..] else {
+            return Err(line.into());
+        };
+        let mut gid = [0; 16];
+        for (index, byte) in gid.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(hex.get(2 * index..2 * index + 2).ok_or("short GID")?, 16)?;
+        }
+        side.connect(
+            Remote {
+                qpn: qpn.parse()?,
+                psn: psn.parse()?,
+                gid,
+            },
+            options.mtu,
+        )?;
+        Ok(Self {
+            side,
+            talk,
+            role,
+            addr: addr.parse()?,
+            rkey: rkey.parse()?,
+        })
+    }
+}
+
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let role = usize::from(options.host.is_some());
-    let stream = match &options.host {
-        Some(host) => TcpStream::connect((host.as_str(), options.port))?,
-        None => TcpListener::bind(("0.0.0.0", options.port))?.accept()?.0,
-    };
-    stream.set_nodelay(true)?;
-    let mut talk = Talk {
-        lines: BufReader::new(stream.try_clone()?),
-        out: stream,
-    };
-    let mut side = Side::new(
-        options.open()?,
-        IBV_QPT_RC,
-        LEN,
-        64,
-        0xff_fff0 + role as u32,
-    )?;
-    side.gid_index = options.gid_index;
+    let Link {
+        mut side,
+        mut talk,
+        role,
+        addr,
+        rkey,
+    } = Link::open(options, IBV_QPT_RC, LEN)?;
     for at in 0..WRITTEN {
         side.bytes_mut()[at] = pattern(role, at);
     }
-    let local = side.local();
-    let gid: String = local.gid.iter().map(|byte| format!("{byte:02x}")).collect();
-    talk.say(&format!(
-        "{} {} {gid} {} {}",
-        local.qpn,
-        local.psn,
-        side.addr(),
-        side.rkey()
-    ))?;
-    let line = talk.hear()?;
-    let words: Vec<&str> = line.split(' ').collect();
-    let [qpn, psn, hex, addr, rkey] = words[..] else {
-        return Err(line.into());
-    };
-    let mut gid = [0; 16];
-    for (index, byte) in gid.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(hex.get(2 * index..2 * index + 2).ok_or("short GID")?, 16)?;
-    }
-    let (addr, rkey): (u64, u32) = (addr.parse()?, rkey.parse()?);
-    side.connect(
-        Remote {
-            qpn: qpn.parse()?,
-            psn: psn.parse()?,
-            gid,
-        },
-        options.mtu,
-    )?;
     talk.say("ready")?;
     talk.hear()?;
     for round in 0..options.iters {
