@@ -1,10 +1,6 @@
 //! Unmodified programs on the software devices.
 #![expect(clippy::unwrap_used, reason = "a test may panic, and says where")]
 #![expect(clippy::print_stderr, reason = "the table of tools is worth seeing")]
-#![expect(
-    clippy::cast_possible_truncation,
-    reason = "the numbers of a test are small"
-)]
 #![expect(unsafe_code, reason = "the provider layer is C's interface")]
 #![expect(
     clippy::undocumented_unsafe_blocks,
