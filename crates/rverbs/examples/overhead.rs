@@ -1,5 +1,9 @@
-//! The same request posted and polled, by the safe API and as a C program does it, for a count of
-//! instructions: `valgrind --tool=callgrind overhead safe 10000`, with `repeat`, and with `c`, and with other counts.
+//! One request at a time, on a queue pair connected to itself: by the safe API and as a C program does it.
+//!
+//! `overhead HOW ROUNDS [DEVICE]`, where HOW is `write` (buffers moved in and out), `repeat` (one
+//! request again and again), `c` (C's calls, for a write), or `message` (a send and its receive).
+//! Prints the nanoseconds that a round took; `cargo xtask bench verbs` counts its instructions.
+#![expect(clippy::print_stdout, reason = "an example talks")]
 #![expect(unsafe_code, reason = "one of the two is C's way")]
 #![expect(clippy::unwrap_used, reason = "an example may panic")]
 
@@ -13,31 +17,47 @@ use rverbs_sys::{
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let how_to = args.next().unwrap_or_else(|| "safe".into());
+    let how_to = args.next().unwrap_or_else(|| "write".into());
     let rounds: u32 = args.next().map_or(10_000, |n| n.parse().unwrap());
-    let context = rverbs::Device::shm().unwrap().open().unwrap();
+    let device = args.next();
+    let device = device.map_or_else(rverbs::Device::shm, |name| rverbs::Device::by_name(&name));
+    let context = device.unwrap().open().unwrap();
     let pd = context.alloc_pd().unwrap();
     let cq = context.create_cq(64).unwrap();
     let mut qp: Qp<Rc> = pd.qp(&cq).inline(64).build().unwrap();
-    let own = qp.endpoint(1, Address { lid: 1, gid: None });
-    let how = ConnectAttr::default();
+    let table = context.gids(1).unwrap();
+    let choice = rverbs::gid::choose(&table, &rverbs::gid::PeerGid::default());
+    let choice = choice.filter(|choice| choice.entry.kind != rverbs::gid::GidKind::Ib);
+    let address = Address {
+        lid: context.query_port(1).unwrap().lid,
+        gid: choice.as_ref().map(|choice| choice.entry.gid),
+    };
+    let own = qp.endpoint(1, address);
+    let how = ConnectAttr {
+        sgid_index: u8::try_from(choice.map_or(0, |choice| choice.entry.index)).unwrap(),
+        ..ConnectAttr::default()
+    };
     qp.init(&how).unwrap();
     qp.connect(&own, &own, &how).unwrap();
     let target = pd
         .register_remote(context.alloc(4096).unwrap(), rverbs::mr::Access::ALL)
         .unwrap();
     let to = target.export();
-    let slice = pd
+    let mut slices = pd
         .register(context.alloc(4096).unwrap())
         .unwrap()
-        .into_slices(8)
-        .swap_remove(0);
+        .into_slices(8);
+    let (slice, to_receive) = (slices.swap_remove(0), slices.swap_remove(0));
+    let begin = std::time::Instant::now();
     match how_to.as_str() {
-        "safe" => by_the_api(&mut qp, &cq, slice, to, rounds),
+        "write" => by_the_api(&mut qp, &cq, slice, to, rounds),
         "repeat" => repeated(&mut qp, &cq, slice, to, rounds),
-        "message" => messages(&mut qp, &cq, slice, rounds),
-        _ => as_c_does(&qp, &cq, &slice, to, rounds),
+        "message" => messages(&mut qp, &cq, slice, to_receive, rounds),
+        "c" => as_c_does(&qp, &cq, &slice, to, rounds),
+        other => panic!("{other} is no way to do it"),
     }
+    let nanoseconds = begin.elapsed().as_secs_f64() * 1e9;
+    println!("{:.1}", nanoseconds / f64::from(rounds));
 }
 
 #[inline(never)]
@@ -81,20 +101,26 @@ fn repeated(
 }
 
 #[inline(never)]
-fn messages(qp: &mut Qp<Rc>, cq: &rverbs::cq::Cq, slice: Slice, rounds: u32) {
-    let mut slice = Some(slice);
+fn messages(qp: &mut Qp<Rc>, cq: &rverbs::cq::Cq, slice: Slice, mut room: Slice, rounds: u32) {
+    let mut send = qp.send.repeat_send(slice).unwrap();
     let mut wc = Wc::default();
     for _ in 0..rounds {
-        qp.recv.post(slice.take().unwrap()).unwrap();
-        qp.send.send_inline(&[7; 8], Flags::SIGNALED).unwrap();
-        while slice.is_none() || qp.send.in_flight() > 0 {
-            if cq.poll_one(&mut wc).unwrap()
-                && qp.send.complete(&wc).is_none()
-                && let Some((_, buf)) = qp.recv.complete(&wc)
-            {
-                slice = Some(buf);
+        qp.recv.post(room).unwrap();
+        send.post(Flags::SIGNALED).unwrap();
+        let mut back = None;
+        while back.is_none() || send.in_flight() > 0 {
+            if !cq.poll_one(&mut wc).unwrap() {
+                continue;
+            }
+            if let Some(result) = send.complete(&wc) {
+                result.unwrap();
+            } else {
+                let (result, buf) = qp.recv.complete(&wc).unwrap();
+                result.unwrap();
+                back = Some(buf);
             }
         }
+        room = back.unwrap();
     }
 }
 
@@ -123,6 +149,7 @@ fn as_c_does(
     let mut bad = std::ptr::null_mut();
     for round in 0..rounds {
         wr.wr_id = round.into();
+        wr.send_flags = IBV_SEND_SIGNALED;
         let raw = qp.handle().as_raw().as_ptr();
         // SAFETY: the queue pair and its memory live until the end of the program.
         let code = unsafe { ibv_post_send(raw, &raw mut wr, &raw mut bad) };
