@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::preload::Obstacle;
 use crate::provider::Errno;
+use crate::wc::WcError;
 
 /// Any failure of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,50 @@ pub enum Error {
         /// What it said.
         #[source]
         errno: Errno,
+    },
+    /// A peer refused to connect.
+    #[error("{to} refused the connection: {why}")]
+    Refused {
+        /// The peer.
+        to: String,
+        /// Why.
+        why: String,
+    },
+    /// A peer did not answer a call.
+    #[error("{to} does not answer")]
+    Unanswered {
+        /// The peer.
+        to: String,
+    },
+    /// A request failed.
+    #[error("{doing} failed")]
+    Completion {
+        /// What was being done.
+        doing: &'static str,
+        /// The completion.
+        #[source]
+        error: WcError,
+    },
+    /// A connected peer says nothing any more.
+    #[error("the peer has said nothing for {seconds} s")]
+    Silent {
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// A peer did something else than the protocol says.
+    #[error("{what}")]
+    Damaged {
+        /// What.
+        what: String,
+    },
+    /// The operating system said no.
+    #[error("{doing} failed")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What it said.
+        #[source]
+        error: std::io::Error,
     },
     /// The library that is preloaded under programs is not where it should be.
     #[error("librverbs_preload.so is not found")]
@@ -53,6 +98,11 @@ impl Error {
     /// The failure of a verb, for `map_err`.
     pub fn verb(verb: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self::Verb { verb, errno }
+    }
+
+    /// What the operating system said, for `map_err`.
+    pub(crate) fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |error| Self::Io { doing, error }
     }
 
     /// The error number, where a verb gave one.

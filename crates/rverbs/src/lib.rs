@@ -49,6 +49,7 @@
 //! - [`devices`]: what there is. [`Context`]: an open device. [`gid`]: which address to use.
 //! - [`mr`]: memory, and who may touch it when. [`qp`]: queue pairs. [`cq`] and [`wc`]: completions.
 //! - [`srq`], [`ah`], [`event`]: shared receive queues, datagrams' addresses, asynchronous events.
+//! - [`exchange`], [`cm`]: how two queue pairs find each other. [`ping`]: rping, both ends.
 //! - [`preload`]: running programs that were written in C on a software device.
 //! - [`provider`]: what makes verbs happen, and how to write another.
 //!
@@ -71,6 +72,7 @@
 pub mod ah;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod cm;
 #[cfg(doctest)]
 mod compile_fail;
 pub mod cq;
@@ -82,6 +84,7 @@ pub mod exchange;
 pub mod gid;
 pub mod mr;
 mod pd;
+pub mod ping;
 pub mod preload;
 pub mod provider;
 pub mod qp;

@@ -315,3 +315,91 @@ impl PortReport {
         })
     }
 }
+
+/// What pinging was like.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct PingReport {
+    /// The device.
+    pub device: String,
+    /// Its provider; `soft-…` for those in software, whose figures say nothing of an adapter's.
+    pub provider: String,
+    /// `client`, `server`, or `loopback` for both.
+    pub role: String,
+    /// Address of the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// How many rounds there were.
+    pub round_trips: u64,
+    /// Bytes of the text that was asked for.
+    pub size: u32,
+    /// Whether what came back was compared, byte by byte.
+    pub validated: bool,
+    /// How long rounds took: of a client four messages, a READ and a WRITE.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<PingTimes>,
+}
+
+/// How long rounds took, in microseconds.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct PingTimes {
+    /// The shortest.
+    pub min: f64,
+    /// Half of them took no longer.
+    pub median: f64,
+    /// All but one in a hundred took no longer.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+    /// On the average.
+    pub average: f64,
+}
+
+impl PingTimes {
+    /// From nanoseconds; `None` where there are none.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "times of rounds are far below 2⁵³ ns"
+    )]
+    pub fn new(mut nanos: Vec<u64>) -> Option<Self> {
+        nanos.sort_unstable();
+        let micros = |nanos: u64| nanos as f64 / 1000.0;
+        let at = |percent: usize| {
+            let rank = (nanos.len() * percent).div_ceil(100).max(1);
+            nanos.get(rank - 1).copied().map(micros)
+        };
+        let sum: u64 = nanos.iter().sum();
+        Some(Self {
+            min: micros(*nanos.first()?),
+            median: at(50)?,
+            p99: at(99)?,
+            max: micros(*nanos.last()?),
+            average: micros(sum) / nanos.len() as f64,
+        })
+    }
+}
+
+impl PingReport {
+    /// From who and what, and the time of each round in nanoseconds.
+    #[must_use]
+    pub fn new(
+        (provider, device): (Kind, String),
+        (role, peer): (&str, Option<String>),
+        (round_trips, size, validated): (u64, u32, bool),
+        nanos: Vec<u64>,
+    ) -> Self {
+        Self {
+            device,
+            provider: provider.name().to_owned(),
+            role: role.to_owned(),
+            peer,
+            round_trips,
+            size,
+            validated,
+            // A server's rounds begin with the client's pause.
+            times: (role != "server").then(|| PingTimes::new(nanos)).flatten(),
+        }
+    }
+}

@@ -12,6 +12,13 @@ impl Explain for Error {
             | Self::NoPreload { .. }
             | Self::NoProgram { .. } => Exit::Missing,
             Self::Unpreloadable { .. } => Exit::Input,
+            Self::Refused { .. } | Self::Damaged { .. } => Exit::Refused,
+            Self::Unanswered { .. } | Self::Silent { .. } | Self::Completion { .. } => Exit::Device,
+            Self::Io { error, .. } => match error.kind() {
+                std::io::ErrorKind::PermissionDenied => Exit::Denied,
+                std::io::ErrorKind::ConnectionRefused => Exit::Refused,
+                _ => Exit::Device,
+            },
             Self::Verb { errno, .. } => match errno.0 {
                 libc::EPERM | libc::EACCES => Exit::Denied,
                 libc::EINVAL => Exit::Missing,
@@ -28,6 +35,12 @@ impl Explain for Error {
             Self::NoPreload { .. } => "no-preload",
             Self::NoProgram { .. } => "no-program",
             Self::Unpreloadable { .. } => "unpreloadable",
+            Self::Refused { .. } => "refused",
+            Self::Unanswered { .. } => "unanswered",
+            Self::Completion { .. } => "completion",
+            Self::Silent { .. } => "silent",
+            Self::Damaged { .. } => "damaged",
+            Self::Io { .. } => "io",
         }
     }
 
@@ -48,7 +61,18 @@ impl Explain for Error {
             Self::Unpreloadable { .. } => Some(
                 "a program must be linked dynamically, and run with its user's own rights".into(),
             ),
-            Self::Verb { .. } | Self::NoProgram { .. } => None,
+            Self::Refused { .. } => Some(
+                "start the server first (`rverbs ping -s`, or rping -s), with the same -p".into(),
+            ),
+            Self::Unanswered { .. } | Self::Silent { .. } => Some(
+                "is the address right, does the other side run, and do packets to UDP port 4791 pass?"
+                    .into(),
+            ),
+            Self::Completion { .. }
+            | Self::Damaged { .. }
+            | Self::Io { .. }
+            | Self::Verb { .. }
+            | Self::NoProgram { .. } => None,
         }
     }
 }

@@ -7,7 +7,7 @@ mod render;
 use rdma_cli::{Context, Exit, Failure, Report, Schema, Tool};
 
 use crate::diagnosis::DiagnosisReport;
-use crate::report::{DevicesReport, GidsReport, InfoReport};
+use crate::report::{DevicesReport, GidsReport, InfoReport, PingReport};
 
 /// RDMA verbs: devices, real and in software
 #[derive(Debug, clap::Parser)]
@@ -25,6 +25,7 @@ enum Cmd {
     Info(cmd::info::Info),
     Gids(cmd::gids::Gids),
     Explain(cmd::explain::Explain),
+    Ping(cmd::ping::Ping),
     Run(cmd::run::Run),
 }
 
@@ -44,6 +45,10 @@ impl Report for DiagnosisReport {
     const SCHEMA: &'static str = "rverbs/explain/1";
 }
 
+impl Report for PingReport {
+    const SCHEMA: &'static str = "rverbs/ping/1";
+}
+
 impl Tool for Cli {
     fn global(&self) -> &rdma_cli::Global {
         &self.global
@@ -55,6 +60,7 @@ impl Tool for Cli {
             Cmd::Info(cmd) => cmd.run(ctx),
             Cmd::Gids(cmd) => cmd.run(ctx),
             Cmd::Explain(cmd) => cmd.run(ctx),
+            Cmd::Ping(cmd) => cmd.run(ctx, self.global.verbose > 0),
             Cmd::Run(cmd) => cmd.run(ctx),
         }
     }
@@ -65,6 +71,7 @@ impl Tool for Cli {
             Schema::of::<InfoReport>(),
             Schema::of::<GidsReport>(),
             Schema::of::<DiagnosisReport>(),
+            Schema::of::<PingReport>(),
         ]
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use rdma_cli::{BAD, GOOD, Table, Text, paint, printable};
 
 use crate::diagnosis::DiagnosisReport;
-use crate::report::{DevicesReport, GidReport, GidsReport, InfoReport};
+use crate::report::{DevicesReport, GidReport, GidsReport, InfoReport, PingReport};
 
 pub(super) fn devices(report: &DevicesReport, out: &mut Text<'_>) -> fmt::Result {
     let mut table = Table::new(["DEVICE", "PROVIDER", "NODE GUID"]);
@@ -108,4 +108,30 @@ pub(super) fn explain(report: &DiagnosisReport, out: &mut Text<'_>) -> fmt::Resu
         out,
         "Devices in software need none of this: shm0 is on every machine."
     )
+}
+
+pub(super) fn ping(report: &PingReport, out: &mut Text<'_>) -> fmt::Result {
+    write!(
+        out,
+        "{} {}: {} round trips of {} bytes",
+        report.provider,
+        printable(&report.device),
+        report.round_trips,
+        report.size
+    )?;
+    if report.validated {
+        out.write_str(", every byte compared")?;
+    }
+    if let Some(peer) = &report.peer {
+        write!(out, ", with {}", printable(peer))?;
+    }
+    writeln!(out)?;
+    if let Some(times) = &report.times {
+        writeln!(
+            out,
+            "{}: round trip min {:.1} µs, median {:.1} µs, 99 % {:.1} µs, max {:.1} µs, average {:.1} µs",
+            report.provider, times.min, times.median, times.p99, times.max, times.average
+        )?;
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@ pub(super) mod devices;
 pub(super) mod explain;
 pub(super) mod gids;
 pub(super) mod info;
+pub(super) mod ping;
 pub(super) mod run;
 
 use rdma_cli::Failure;
