@@ -48,6 +48,7 @@
 //!
 //! - [`devices`]: what there is. [`Context`]: an open device. [`gid`]: which address to use.
 //! - [`mr`]: memory, and who may touch it when. [`qp`]: queue pairs. [`cq`] and [`wc`]: completions.
+//! - [`stream`]: completions for `async` code, on whatever executor.
 //! - [`srq`], [`ah`], [`event`]: shared receive queues, datagrams' addresses, asynchronous events.
 //! - [`exchange`], [`cm`]: how two queue pairs find each other. [`ping`]: rping, both ends.
 //! - [`preload`]: running programs that were written in C on a software device.
@@ -90,6 +91,7 @@ pub mod provider;
 pub mod qp;
 pub mod report;
 pub mod srq;
+pub mod stream;
 pub mod wc;
 
 pub use device::{Context, Device, Found, devices, providers};

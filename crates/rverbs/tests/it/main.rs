@@ -16,6 +16,8 @@ mod alloc;
 mod conformance;
 mod conforms;
 mod hello;
+mod ping;
 mod raw;
 mod roce;
+mod sound;
 mod two;
