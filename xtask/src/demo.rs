@@ -199,6 +199,19 @@ fn steps() -> Vec<Step> {
         .next(
             "cargo xtask lab ibsim --opensm -- ibnetdiscover: the real one, on a simulated fabric",
         ),
+        Step::new(
+            "Verbs without an adapter: messages, a READ and a WRITE over shared memory, every byte compared.",
+            &["rverbs", "ping", "--loopback", "--device", "shm0", "-C", "1000"],
+        )
+        .holds("soft-shm: round trip min"),
+        Step::new(
+            "The same over RoCEv2 in user space. (Neither figure says anything of an adapter.)",
+            &[
+                "rverbs", "ping", "--loopback", "--device", "roce_lo", "-C", "100", "-S", "4096",
+            ],
+        )
+        .holds("soft-roce: round trip min")
+        .next("rverbs ping -s on one host, rverbs ping -c -a ADDRESS (or rping) on another"),
     ]
 }
 

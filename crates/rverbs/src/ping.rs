@@ -218,7 +218,7 @@ impl Link {
     }
 
     fn part(&self, at: usize, len: u32) -> Result<Shared, Error> {
-        self.mr.slice(at, len).ok_or(Error::Damaged {
+        self.mr.slice(at, len).ok_or_else(|| Error::Damaged {
             what: "a length in a message is larger than any text".to_owned(),
         })
     }

@@ -130,6 +130,12 @@ impl Preload {
         self.provider
     }
 
+    /// The first UDP port of `roce`, for a peer that is not under the library.
+    #[must_use]
+    pub fn udp(&self) -> u16 {
+        self.udp
+    }
+
     /// A command under the library.
     #[must_use]
     pub fn command(&self, program: &Path) -> Command {

@@ -13,6 +13,7 @@ mod conformance;
 mod conforms;
 mod crash;
 mod matrix;
+mod ping;
 mod quiet;
 mod symbols;
 

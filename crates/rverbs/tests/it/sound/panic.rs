@@ -126,7 +126,7 @@ fn memory_is_quiet_after_a_scope_that_panicked_with_work_in_flight() {
                 panic!("with eight reads in flight");
             })
         }));
-            assert!(ended.is_err());
+        assert!(ended.is_err());
         memory.fill(7);
         still_works(lab);
         assert!(memory.iter().all(|byte| *byte == 7), "{}", lab.kind);
