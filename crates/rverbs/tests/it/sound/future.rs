@@ -135,3 +135,29 @@ fn a_future_and_its_queues_are_dropped_while_a_peer_sends() {
         still_works(lab);
     });
 }
+
+#[cfg(feature = "async")]
+#[test]
+fn a_reactor_wakes_who_awaits_a_message() {
+    on_each(|lab| {
+        let mut completions = Completions::new(&lab.context, 64).unwrap();
+        let mut pair = lab.pair_with::<Rc>(&lab.how(), |builder| builder.recv_cq(completions.cq()));
+        let (room, text) = (pair.b.room(64), pair.a.buf(b"awaited"));
+        pair.b.qp.recv.post(room).unwrap();
+        let sender = std::thread::spawn({
+            let mut send = pair.a.qp.send;
+            move || {
+                // The other side waits by then, or will: it must notice either way.
+                std::thread::sleep(Duration::from_millis(30));
+                send.send(text, Flags::SIGNALED).unwrap();
+                send
+            }
+        });
+        let mut wcs = [Wc::default(); 4];
+        let wcs = async_io::block_on(completions.next(&mut wcs)).unwrap();
+        let (result, buf) = pair.b.qp.recv.complete(&wcs[0]).unwrap();
+        assert_eq!(result.unwrap().byte_len, 7, "{}", lab.kind);
+        assert_eq!(&crate::conformance::lab::bytes(&buf)[..7], b"awaited");
+        drop(sender.join().unwrap());
+    });
+}
