@@ -7,6 +7,8 @@ mod repeat;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use rverbs::provider::Kind;
 
 use lab::Lab;
