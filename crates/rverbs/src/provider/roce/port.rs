@@ -28,6 +28,9 @@ use super::udp::{MAX_DATAGRAM, Sent, Socket};
 /// Datagrams handled before what they ask for is sent: acknowledgements become one.
 const BATCH: usize = 8;
 
+/// A peer is another process, which may have to wait for a processor: ibverbs' default retries are over
+/// after half a millisecond.
+const PATIENCE_NS: u64 = 500_000_000;
 /// After this time without an answer a message of connection management is sent again.
 const CM_INTERVAL_NS: u64 = 500_000_000;
 
@@ -290,6 +293,7 @@ impl Shared {
             window_bytes: window,
             base_port: base,
             seed: random_seed(),
+            patience: PATIENCE_NS,
             ..EngineConfig::default()
         });
         Ok(Self {

@@ -46,6 +46,9 @@ pub struct EngineConfig {
     pub base_port: u16,
     /// Whether packets with a wrong ICRC are taken all the same.
     pub ignore_icrc: bool,
+    /// Nanoseconds that a peer which does not answer, or has no receive request, is tried for at least,
+    /// however few and short the retries are. 0: as a queue pair's attributes say.
+    pub patience: u64,
     /// Where random numbers start.
     pub seed: u64,
 }
@@ -60,6 +63,7 @@ impl Default for EngineConfig {
             window_packets: 128,
             base_port: 4791,
             ignore_icrc: false,
+            patience: 0,
             seed: 1,
         }
     }
@@ -426,6 +430,7 @@ impl Engine {
     pub fn ready_to_receive(&mut self, qpn: u32, receive: &Receive) -> Result<(), QpError> {
         let max_reads = self.config.max_rd_atomic;
         let (bytes, packets) = (self.config.window_bytes, self.config.window_packets);
+        let patience = self.config.patience;
         let qp = self.qp_mut(qpn)?;
         if qp.state != QpState::Init {
             return Err(QpError::State(qp.state));
@@ -462,6 +467,7 @@ impl Engine {
         link.min_rnr_timer = receive.min_rnr_timer;
         link.window = (bytes / receive.mtu).clamp(4, packets.max(4));
         link.ack_every = (link.window / 4).max(1);
+        link.patience = patience;
         match &mut qp.service {
             Service::Rc { responder, .. } => responder.start(receive.psn),
             Service::Uc {
@@ -787,6 +793,7 @@ impl Link {
             max_dest_rd_atomic: 0,
             window: 4,
             ack_every: 1,
+            patience: 0,
         }
     }
 }

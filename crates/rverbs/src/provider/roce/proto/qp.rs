@@ -156,6 +156,8 @@ pub(super) struct Link {
     pub(super) window: u32,
     /// Packets between two requests for acknowledgement.
     pub(super) ack_every: u32,
+    /// Nanoseconds that a silent peer is tried for at least.
+    pub(super) patience: u64,
 }
 
 /// What handling a packet may use.

@@ -64,6 +64,8 @@ pub(in super::super) struct Requester {
     since_ack: u32,
     retries: u8,
     rnr_retries: u8,
+    /// When the first of the retries was, since the last answer.
+    tried_since: Option<Time>,
     timer: Option<Time>,
     /// Send nothing before, because the peer had no receive posted.
     rnr_until: Option<Time>,
@@ -95,6 +97,7 @@ impl Requester {
             since_ack: 0,
             retries: 0,
             rnr_retries: 0,
+            tried_since: None,
             timer: None,
             rnr_until: None,
             recovering: false,
@@ -116,6 +119,7 @@ impl Requester {
         self.since_ack = 0;
         self.retries = link.retry_count;
         self.rnr_retries = link.rnr_retry;
+        self.tried_since = None;
         self.timer = None;
         self.rnr_until = None;
         self.recovering = false;
@@ -434,11 +438,25 @@ impl Requester {
             return Outcome::Done;
         }
         if self.retries == 0 {
-            return Outcome::Failed(Status::RetryExceeded);
+            let Some(again) = self.again(now, link) else {
+                return Outcome::Failed(Status::RetryExceeded);
+            };
+            self.go_back(now, link);
+            self.timer = self.timer.max(Some(again));
+            return Outcome::Done;
         }
+        self.tried_since.get_or_insert(now);
         self.retries -= 1;
         self.go_back(now, link);
         Outcome::Done
+    }
+
+    /// When to try again although the retries are over; `None` when that was done for long enough.
+    ///
+    /// An adapter answers whatever its processes do. A peer of our kind may wait for a processor.
+    fn again(&mut self, now: Time, link: &Link) -> Option<Time> {
+        let since = *self.tried_since.get_or_insert(now);
+        (now.since(since) < link.patience).then(|| now.after(link.patience / 32))
     }
 
     /// A congestion notification came.
@@ -505,15 +523,21 @@ impl Requester {
             // The same refusal, twice.
             return Outcome::Done;
         }
+        let mut until = cx.now.after(rnr_delay(code));
         if link.rnr_retry != 7 {
             if self.rnr_retries == 0 {
-                return Outcome::Failed(Status::RnrRetryExceeded);
+                let Some(again) = self.again(cx.now, link) else {
+                    return Outcome::Failed(Status::RnrRetryExceeded);
+                };
+                until = until.max(again);
+            } else {
+                self.tried_since.get_or_insert(cx.now);
+                self.rnr_retries -= 1;
             }
-            self.rnr_retries -= 1;
         }
         self.rewind();
         self.timer = None;
-        self.rnr_until = Some(cx.now.after(rnr_delay(code)));
+        self.rnr_until = Some(until);
         Outcome::Done
     }
 
@@ -680,6 +704,7 @@ impl Requester {
         }
         self.retries = link.retry_count;
         self.rnr_retries = link.rnr_retry;
+        self.tried_since = None;
         self.recovering = false;
         self.window.acked(packets);
         self.restart_timer(now, link);
