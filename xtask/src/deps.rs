@@ -35,6 +35,9 @@ struct Package {
 /// What the chores use beside what the labs do.
 const CHORES: &[(&str, &[&str], &str)] = &[
     ("g++", &["g++"], "fuzz (libFuzzer is C++)"),
+    ("cmake", &["cmake"], IBVERBS),
+    ("libnl-3-dev", &["libnl-3.so"], IBVERBS),
+    ("libnl-route-3-dev", &["libnl-route-3.so"], IBVERBS),
     ("libclang-dev", &["libclang.so"], CROSSCHECK),
     ("libibverbs-dev", &["libibverbs.so"], CROSSCHECK),
     ("librdmacm-dev", &["librdmacm.so"], CROSSCHECK),
@@ -42,6 +45,8 @@ const CHORES: &[(&str, &[&str], &str)] = &[
 ];
 
 const CROSSCHECK: &str = "the crosscheck of rverbs-sys (bindgen over the headers)";
+
+const IBVERBS: &str = "the crosscheck with the crate ibverbs (it builds rdma-core)";
 
 /// Everything beside git, a C compiler and the Rust toolchain, by name.
 fn packages() -> Vec<Package> {

@@ -21,6 +21,8 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `RVERBS_PROVIDER` | `shm` (what you get without it: processes of one user on this host), `roce` (RoCEv2 over UDP in user space), or both with a comma; the first one is the first device |
+//! | `RVERBS_ROCE_PORT` | the first UDP port that `roce` tries, if not 4791 |
+//! | `RVERBS_ROCE_ADDRESS` | the one address of this host whose device there is to be |
 //! | `RVERBS_LOG` | `error`, `warn`, `info`, `debug` or `trace`: what the library says about itself on stderr; it says nothing without it |
 //!
 //! # What there is

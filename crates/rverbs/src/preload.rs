@@ -17,6 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
+use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +39,8 @@ pub struct Launch {
     pub providers: Vec<String>,
     /// The first UDP port that `roce` tries, if not the standard one.
     pub roce_port: Option<u16>,
+    /// The address whose device `roce` is to have alone, if not all of this host's.
+    pub roce_address: Option<IpAddr>,
     /// A level (`info`, `debug`, …) at which the library talks about itself on stderr.
     pub log: Option<String>,
 }
@@ -62,6 +65,10 @@ impl Launch {
         if let Some(port) = self.roce_port {
             let name = crate::provider::roce::PORT_VARIABLE;
             variables.push((name.into(), port.to_string().into()));
+        }
+        if let Some(address) = self.roce_address {
+            let name = crate::provider::roce::ADDRESS_VARIABLE;
+            variables.push((name.into(), address.to_string().into()));
         }
         if let Some(level) = &self.log {
             variables.push((LOG_VARIABLE.into(), level.into()));
@@ -106,6 +113,8 @@ pub enum Obstacle {
     Privileged,
     /// It is for another kind of processor.
     Foreign,
+    /// It is linked with musl's C library, which cannot load what is linked with glibc.
+    Musl,
 }
 
 impl fmt::Display for Obstacle {
@@ -114,6 +123,7 @@ impl fmt::Display for Obstacle {
             Self::Static => "it is statically linked",
             Self::Privileged => "it has the set-user-ID or set-group-ID bit",
             Self::Foreign => "it is for another processor or is 32-bit",
+            Self::Musl => "it is linked with musl, and the library with glibc",
         })
     }
 }
@@ -148,9 +158,19 @@ pub fn obstacle(bytes: &[u8], mode: u32) -> Option<Obstacle> {
     };
     let (start, size, count) = (long(32)?, usize::from(half(54)?), usize::from(half(56)?));
     // A header that names an interpreter (PT_INTERP) is what makes a program dynamic.
-    let mut kinds = (0..count).map(|index| half(start.checked_add(index.checked_mul(size)?)?));
-    let dynamic = kinds.any(|kind| kind == Some(3));
-    (!dynamic).then_some(Obstacle::Static)
+    let interpreter = (0..count)
+        .filter_map(|index| start.checked_add(index.checked_mul(size)?))
+        .find(|at| half(*at) == Some(3));
+    let Some(header) = interpreter else {
+        return Some(Obstacle::Static);
+    };
+    let (from, len) = (
+        long(header.checked_add(8)?)?,
+        long(header.checked_add(32)?)?,
+    );
+    let name = bytes.get(from..from.checked_add(len)?)?;
+    let musl = cfg!(target_env = "gnu") && name.windows(7).any(|part| part == b"ld-musl");
+    musl.then_some(Obstacle::Musl)
 }
 
 /// Finds a program as the shell does, and checks that it would notice the library.
@@ -195,6 +215,7 @@ mod tests {
         let launch = Launch {
             providers: vec!["roce".into(), "shm".into()],
             roce_port: Some(4800),
+            roce_address: Some([192, 0, 2, 1].into()),
             log: Some("debug".into()),
         };
         let variables = launch.environment("/l.so".as_ref(), Some("/other.so".as_ref()));
@@ -209,6 +230,7 @@ mod tests {
         assert_eq!(find("LD_PRELOAD"), "/l.so:/other.so");
         assert_eq!(find("RVERBS_PROVIDER"), "roce,shm");
         assert_eq!(find("RVERBS_ROCE_PORT"), "4800");
+        assert_eq!(find("RVERBS_ROCE_ADDRESS"), "192.0.2.1");
         assert_eq!(find("RVERBS_LOG"), "debug");
         let bare = Launch::default().environment("/l.so".as_ref(), Some("".as_ref()));
         assert_eq!(bare.first().unwrap().1, "/l.so");
@@ -227,6 +249,14 @@ mod tests {
         // No program headers at all.
         without[56..58].fill(0);
         assert_eq!(obstacle(&without, 0o755), Some(Obstacle::Static));
+        // The interpreter's name, in place.
+        let mut musl = head.to_vec();
+        let at = musl
+            .windows(9)
+            .position(|part| part == b"/ld-linux")
+            .unwrap();
+        musl[at..at + 9].copy_from_slice(b"/ld-musl-");
+        assert_eq!(obstacle(&musl, 0o755), Some(Obstacle::Musl));
         for cut in 0..64 {
             let _ = obstacle(&head[..cut], 0o755);
         }

@@ -45,6 +45,7 @@ impl Step {
 }
 
 const CROSSCHECK: &str = "crosscheck/Cargo.toml";
+const IBVERBS: &str = "crosscheck/ibverbs/Cargo.toml";
 
 /// All steps, cheap ones first. All that compile use one profile and one set of features, so that
 /// they share their work.
@@ -181,6 +182,16 @@ pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
             vec![
                 cargo(&crosscheck).env("CARGO_TARGET_DIR", workspace.target.display().to_string()),
             ],
+        )
+        .tests(),
+    );
+    // Apart again: its own copy of rdma-core is built with cmake.
+    let ibverbs = ["test", "--locked", "--manifest-path", IBVERBS];
+    steps.push(
+        step(
+            "ibverbs",
+            "a program that uses the crate ibverbs, under the preloaded library",
+            vec![cargo(&ibverbs).env("CARGO_TARGET_DIR", workspace.target.display().to_string())],
         )
         .tests(),
     );

@@ -1,12 +1,14 @@
 //! `rverbs run`.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use rdma_cli::{Context, Exit, Failure};
 
 use crate::preload::{self, Launch};
+use crate::provider::roce::RoceProvider;
 
 /// A software provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -28,6 +30,7 @@ enum Soft {
   rverbs run -- ib_write_bw                             the server, in one shell
   rverbs run -- ib_write_bw 127.0.0.1                   the client, in another
   rverbs run --provider roce -- rping -s                reached by rping on adapters and on Linux's rxe
+  rverbs run --provider roce --address 192.0.2.1 -- ib_send_lat
   rverbs run -- ibv_devinfo -v")]
 pub(in crate::cli) struct Run {
     /// Whose devices the program sees; the first one's come first
@@ -36,6 +39,9 @@ pub(in crate::cli) struct Run {
     /// The first UDP port that roce tries [default: 4791, which interoperating needs]
     #[arg(long, value_name = "PORT")]
     roce_port: Option<u16>,
+    /// The device of that address of this host only: what roce listens at, and sends from
+    #[arg(long, value_name = "IP")]
+    address: Option<IpAddr>,
     /// Let the device talk about itself on stderr, at this level
     #[arg(long, value_name = "LEVEL", value_parser = ["error", "warn", "info", "debug", "trace"])]
     device_log: Option<String>,
@@ -48,7 +54,30 @@ pub(in crate::cli) struct Run {
 }
 
 impl Run {
+    /// An address is one of this host's, and roce has it.
+    fn check_address(&self) -> Result<(), Failure> {
+        let Some(address) = self.address else {
+            return Ok(());
+        };
+        if !self.provider.contains(&Soft::Roce) {
+            let message = "--address is for roce, which --provider does not name";
+            return Err(Failure::new(Exit::Usage, "address", message));
+        }
+        let configs = RoceProvider::default().configs();
+        if configs.iter().any(|config| config.addr == address) {
+            return Ok(());
+        }
+        let have: Vec<String> = configs
+            .iter()
+            .map(|config| config.addr.to_string())
+            .collect();
+        let message = format!("no network interface of this host has {address}");
+        let hint = format!("there are {}", have.join(", "));
+        Err(Failure::new(Exit::Missing, "address", message).with_hint(hint))
+    }
+
     pub(in crate::cli) fn run(self, ctx: &mut Context) -> Result<Exit, Failure> {
+        self.check_address()?;
         let launch = Launch {
             providers: self
                 .provider
@@ -59,6 +88,7 @@ impl Run {
                 })
                 .collect(),
             roce_port: self.roce_port,
+            roce_address: self.address,
             log: self.device_log,
         };
         let program = self

@@ -77,6 +77,13 @@ impl Config {
 /// Names another first port than [`PORT`], for programs that cannot say it themselves.
 pub const PORT_VARIABLE: &str = "RVERBS_ROCE_PORT";
 
+/// Names the one address whose device there is to be, of the network interfaces' addresses.
+pub const ADDRESS_VARIABLE: &str = "RVERBS_ROCE_ADDRESS";
+
+fn address_wished() -> Option<IpAddr> {
+    std::env::var(ADDRESS_VARIABLE).ok()?.parse().ok()
+}
+
 fn port_wished() -> u16 {
     let wish = std::env::var(PORT_VARIABLE).ok();
     wish.and_then(|text| text.parse().ok()).unwrap_or(PORT)
@@ -110,6 +117,9 @@ impl RoceProvider {
                 base_port: self.base_port.unwrap_or_else(port_wished),
                 ..Config::new(&name, found.addr)
             });
+        }
+        if let Some(wish) = address_wished() {
+            configs.retain(|config| config.addr == wish);
         }
         // What reaches other hosts first, IPv4 before IPv6.
         configs.sort_by_key(|config| (config.addr.is_loopback(), config.addr.is_ipv6()));
