@@ -30,9 +30,9 @@ pub struct Args {
     /// Run the same list on the kernel's rxe in a QEMU guest, too, and print one table of all.
     #[arg(long, requires = "check")]
     rxe: bool,
-    /// Only cases whose tool and option begin so (as the table has them, one space between), with --check.
+    /// Only cases whose tool, transport and option begin so (one space between), with --check (repeatable).
     #[arg(long, value_name = "NAME", requires = "check")]
-    only: Option<String>,
+    only: Vec<String>,
     /// Leave out what takes seconds and shows little, as CI does, with --check.
     #[arg(long, requires = "check")]
     quick: bool,
@@ -90,11 +90,11 @@ fn build() -> Result<PathBuf> {
 }
 
 /// Whether a case is asked for.
-fn wanted(case: &Case, only: &str) -> bool {
-    [case.tool, case.transport, case.option]
+fn wanted(case: &Case, only: &[String]) -> bool {
+    let name = [case.tool, case.transport, case.option]
         .join(" ")
-        .replace("  ", " ")
-        .starts_with(only)
+        .replace("  ", " ");
+    only.is_empty() || only.iter().any(|only| name.starts_with(only))
 }
 
 fn check(library: &Path, args: &Args) -> Result<i32> {
@@ -103,11 +103,10 @@ fn check(library: &Path, args: &Args) -> Result<i32> {
         Some(provider) => vec![provider],
         None => vec![Provider::Shm, Provider::Roce],
     };
-    let only = args.only.as_deref().unwrap_or("");
     let cases: Vec<&'static Case> = cases()
-        .filter(|case| wanted(case, only) && !(args.quick && case.is_slow()))
+        .filter(|case| wanted(case, &args.only) && !(args.quick && case.is_slow()))
         .collect();
-    ensure!(!cases.is_empty(), "no case begins with {only:?}");
+    ensure!(!cases.is_empty(), "no case begins with {:?}", args.only);
     let limit = Duration::from_secs(60);
     let show = |row: &Row| eprintln!("{:>6.2} s  {row}", row.wall.as_secs_f64());
     let mut rows: Vec<Row> = Vec::new();

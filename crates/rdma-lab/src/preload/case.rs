@@ -279,7 +279,7 @@ impl Case {
                     "DEVICE" => device.device().to_owned(),
                     "HOST" => device.host().to_owned(),
                     "GID" => device.gid().to_owned(),
-                    arg => arg.to_owned(),
+                    arg => arg.replace("HOST:", &format!("{}:", device.host())),
                 })
                 .collect()
         };
@@ -300,7 +300,11 @@ impl Case {
                 (Some(server), fill(&[self.client, args, "HOST"]))
             }
             Shape::Qperf => {
-                let args = "-lp PORT -t 1";
+                let args = match device {
+                    // Emulation moves little in a second.
+                    Device::Rxe => "-lp PORT -t 12",
+                    _ => "-lp PORT -t 1",
+                };
                 let client = fill(&[args, "HOST", self.client]);
                 // Options come before the host.
                 let (options, test) = self.client.rsplit_once(' ').unwrap_or(("", self.client));

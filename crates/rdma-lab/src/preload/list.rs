@@ -315,37 +315,63 @@ const REFUSED: &[Case] = &[
         Expect::Refusal("Couldn't Open the XRC Domain"),
     )
     .soft(Expect::Refusal("Couldn't Open the XRC Domain"), XRC),
-    Case::alone(
+    rsocket(
         "rstream",
-        "rsockets",
-        "-s HOST -p PORT",
-        Expect::Refusal("rsocket failed: Operation not supported"),
+        (
+            "-p PORT -S 1024 -C 10 -I 5",
+            "-s HOST -p PORT -S 1024 -C 10 -I 5",
+        ),
+        "custom",
     ),
-    Case::alone(
+    rsocket(
         "riostream",
-        "rsockets",
-        "-s HOST -p PORT",
-        Expect::Refusal("rsocket failed: Operation not supported"),
+        (
+            "-p PORT -S 1024 -C 10 -I 5",
+            "-s HOST -p PORT -S 1024 -C 10 -I 5",
+        ),
+        "custom",
     ),
-    Case::alone(
+    rsocket(
         "udpong",
-        "rsockets",
-        "-s HOST -p PORT",
-        Expect::Refusal("rsocket failed: Operation not supported"),
+        ("-p PORT", "-s HOST -p PORT -S 1024 -C 10"),
+        "custom",
+    )
+    .rxe(
+        Expect::Refusal("rconnect: No such file or directory"),
+        "librdmacm finds no way for datagram sockets there",
     ),
-    Case::alone(
+    rsocket(
         "rcopy",
-        "rsockets",
-        "-p PORT /etc/hostname HOST",
-        Expect::Refusal("rsocket failed: Operation not supported"),
-    ),
-    Case::alone(
+        ("-p PORT", "/usr/bin/rcopy HOST:/tmp/rcopied -p PORT"),
+        "bytes",
+    )
+    .stays(),
+    Case::pair(
         "mckey",
+        "UD",
         "multicast",
-        "-m 239.1.1.1 -b HOST",
+        ("-m 239.1.1.1 -b HOST -C 5", "-m 239.1.1.1 -b HOST -C 5 -s"),
+        Expect::Text("return status 0"),
+    )
+    // rxe does not give a group's datagrams back to its own host, so only the sender ends.
+    .stays()
+    .soft(
         Expect::Refusal("RDMA_CM_EVENT_MULTICAST_ERROR"),
+        "no multicast groups",
     ),
 ];
+
+/// The program over librdmacm's sockets.
+const fn rsocket(
+    tool: &'static str,
+    args: (&'static str, &'static str),
+    text: &'static str,
+) -> Case {
+    Case::pair(tool, "", "rsockets", args, Expect::Text(text)).soft(
+        Expect::Refusal("rsocket failed: Operation not supported"),
+        "rsockets are a protocol of librdmacm's own, over its private state",
+    )
+}
 
 /// Every case.
 pub fn cases() -> impl Iterator<Item = &'static Case> {

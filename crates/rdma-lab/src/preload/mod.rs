@@ -196,7 +196,17 @@ impl Preload {
         let server = match &lines.server {
             Some((program, args)) => {
                 let args: Vec<_> = args.iter().map(String::as_str).collect();
-                Some(self.serve(program, &args, port)?)
+                let mut server = self.start(program, &args)?;
+                let deadline = Instant::now() + self.limit;
+                while !listens(port) {
+                    if server.has_ended()? {
+                        // It was refused, and a client would find nobody.
+                        return Ok((server.end(Duration::ZERO), None));
+                    }
+                    ensure!(Instant::now() < deadline, "{program} does not listen");
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Some(server)
             }
             None => None,
         };

@@ -205,7 +205,9 @@ pub(crate) fn figure(expect: Expect, text: &str) -> Option<String> {
                 .filter_map(|line| line.split_once('='))
                 .map(|(name, value)| format!("{} {}", name.trim(), value.trim()))
                 .collect();
-            (!figures.is_empty()).then(|| figures.join(", "))
+            // What was received is what counts; nothing is not a success.
+            let moved = figures.last().is_some_and(|figure| !figure.contains(" 0 "));
+            moved.then(|| figures.join(", "))
         }
         Expect::Text(wanted) => text.lines().find(|line| line.contains(wanted)).map(|line| {
             let words: Vec<_> = line.split_whitespace().collect();
@@ -246,5 +248,7 @@ mod tests {
             Some("bw 1.2 GB/sec")
         );
         assert_eq!(figure(Expect::Qperf, "rc_bw:\n"), None);
+        let none = "rc_bw:\n    bw  =  0 bytes/sec\n";
+        assert_eq!(figure(Expect::Qperf, none), None);
     }
 }

@@ -264,6 +264,14 @@ impl Running {
         })
     }
 
+    /// Whether it has ended.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.try_wait()?.is_some())
+    }
+
     /// Asks it to end by SIGTERM.
     pub fn terminate(&mut self) {
         if let Ok(None) = self.try_wait() {

@@ -7,8 +7,6 @@ mod repeat;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use rverbs::provider::Kind;
 
 use lab::Lab;
