@@ -8,6 +8,8 @@ use anyhow::{Context as _, Result, ensure};
 use rdma_lab::Output;
 use rdma_lab::qemu::{Guest, script};
 
+use crate::workspace::cargo;
+
 /// Boot a guest with an rxe device on a veth pair and run commands in it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -16,6 +18,7 @@ use rdma_lab::qemu::{Guest, script};
   cargo xtask lab qemu --put target/release/rverbs --run 'rverbs devices'
   cargo xtask lab qemu --script steps.sh --json
   cargo xtask lab qemu --check
+  cargo xtask lab qemu --conform
 
 rxe0 is on v0 (10.9.0.1/24), whose veth peer is v1 (10.9.0.2/24). The exit code is that of the first
 command that fails. Needs the packages qemu-system-x86, busybox-static, iproute2, perftest, rdmacm-utils,
@@ -62,9 +65,15 @@ pub struct Args {
     /// Run ibv_devinfo, ib_send_lat and rping and assert what they print.
     #[arg(long, conflicts_with_all = ["run", "script", "shell", "bare"])]
     check: bool,
+    /// Run the conformance suite of rverbs on rxe0, through libibverbs.
+    #[arg(long, exclusive = true)]
+    conform: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<i32> {
+    if args.conform {
+        return conform();
+    }
     let begin = Instant::now();
     let mut builder = Guest::builder().rxe(!args.bare).siw(args.siw);
     for program in &args.put {
@@ -202,6 +211,15 @@ fn shell(guest: &mut Guest, limit: Duration) -> Result<()> {
             Err(error) => eprintln!("{error:#}"),
         }
     }
+}
+
+/// The test that boots a guest and runs itself in it, so that what is tried is what CI tries.
+fn conform() -> Result<i32> {
+    let mut command = cargo();
+    command.args(["test", "--quiet", "-p", "rverbs", "--test", "it"]);
+    command.args(["conforms::verbs_conforms_on_rxe", "--", "--nocapture"]);
+    let status = command.status().context("cargo could not be started")?;
+    Ok(status.code().unwrap_or(1))
 }
 
 /// What CI asserts: the C tools really measured and exchanged data on rxe.
