@@ -13,6 +13,20 @@ use crate::{peer, process};
 /// Wireshark's severities, from `packet-epan.h`: what is at least an error.
 const ERROR: u32 = 0x0080_0000;
 
+/// Dissectors that guess by a payload's bytes whether it is theirs (`tshark -G heuristic-decodes`, table `infiniband.payload`). This lab's payloads
+/// are none of these protocols: RPC over RDMA takes them for its own, and EoIB stumbles over a datagram without any.
+const GUESSES: &[&str] = &[
+    "rpcordma",
+    "infiniband.eoib",
+    "infiniband_sdp",
+    "fcoib",
+    "iser",
+    "lnet",
+    "nvme-rdma",
+    "smb_direct",
+    "smc",
+];
+
 /// What was captured.
 #[derive(Debug, Clone, Default)]
 pub struct Capture {
@@ -93,10 +107,11 @@ impl fmt::Display for Capture {
 /// A missing tshark, and a file that it does not read.
 pub fn dissect(file: &Path) -> Result<Capture> {
     let mut command = Command::new(peer::need("tshark")?);
-    // Its heuristic takes any payload for RPC over RDMA.
-    command.arg("-r").arg(file).args([
-        "--disable-protocol",
-        "rpcordma",
+    command.arg("-r").arg(file);
+    for guess in GUESSES {
+        command.args(["--disable-protocol", guess]);
+    }
+    command.args([
         "-T",
         "fields",
         "-e",

@@ -100,7 +100,7 @@ impl Case {
         let (own, peer) = (address(ours), address(!ours));
         let host = if is_client { peer } else { "" };
         let (device, gid) = if ours {
-            ("rverbs_roce_v1", 1)
+            ("rverbs_roce_v1", 0)
         } else {
             ("rxe0", 1)
         };
@@ -242,14 +242,14 @@ pub static CASES: &[Case] = &[
         "ibv_rc_pingpong",
         "RC",
         1024,
-        "-n 300 -s 5000",
+        "-n 100 -s 5000",
     ),
     case(
         Kind::Pingpong,
         "ibv_rc_pingpong",
         "RC",
         4096,
-        "-n 300 -s 5000",
+        "-n 100 -s 5000",
     )
     .quick(),
     case(
@@ -257,7 +257,7 @@ pub static CASES: &[Case] = &[
         "ibv_uc_pingpong",
         "UC",
         1024,
-        "-n 300 -s 5000",
+        "-n 100 -s 5000",
     )
     .dies_of_loss(),
     case(
@@ -265,7 +265,7 @@ pub static CASES: &[Case] = &[
         "ibv_uc_pingpong",
         "UC",
         4096,
-        "-n 300 -s 5000",
+        "-n 100 -s 5000",
     )
     .dies_of_loss(),
     case(
@@ -273,7 +273,7 @@ pub static CASES: &[Case] = &[
         "ibv_ud_pingpong",
         "UD",
         4096,
-        "-n 300 -s 1000",
+        "-n 100 -s 1000",
     )
     .dies_of_loss(),
     case(Kind::Rping, "rping", "CM", 4096, "-C 10 -S 3000").quick(),
@@ -282,7 +282,7 @@ pub static CASES: &[Case] = &[
         "ib_send_lat",
         "RC",
         4096,
-        "-n 300",
+        "-n 100",
     )
     .quick(),
     case(
@@ -290,7 +290,7 @@ pub static CASES: &[Case] = &[
         "ib_send_lat",
         "UD",
         4096,
-        "-n 300",
+        "-n 100",
     )
     .dies_of_loss(),
     case(
@@ -298,35 +298,35 @@ pub static CASES: &[Case] = &[
         "ib_send_bw",
         "RC",
         1024,
-        "-n 50 -s 32768",
+        "-n 30 -s 32768",
     ),
     case(
         Kind::Perftest(Expect::Bandwidth),
         "ib_write_bw",
         "RC",
         1024,
-        "-n 50 -s 32768",
+        "-n 30 -s 32768",
     ),
     case(
         Kind::Perftest(Expect::Bandwidth),
         "ib_write_bw",
         "RC",
         4096,
-        "-n 50 -s 32768",
+        "-n 30 -s 32768",
     ),
     case(
         Kind::Perftest(Expect::Bandwidth),
         "ib_read_bw",
         "RC",
         4096,
-        "-n 50 -s 32768",
+        "-o 4 -n 30 -s 32768",
     ),
     case(
         Kind::Perftest(Expect::Latency),
         "ib_atomic_lat",
         "RC",
         4096,
-        "-n 200",
+        "-o 4 -n 50",
     ),
 ];
 
