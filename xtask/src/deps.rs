@@ -76,6 +76,7 @@ fn purpose(lab: Lab) -> &'static str {
         Lab::Ibsim => "lab ibsim",
         Lab::Preload => "lab preload",
         Lab::Qemu => "lab qemu",
+        Lab::Rxe => "lab rxe",
         Lab::Oracle => "tests that compare with it",
         _ => "a lab",
     }

@@ -221,6 +221,11 @@ pub fn all(workspace: &Workspace, without_deps: bool) -> Vec<Step> {
         vec![xtask(&["lab", "qemu", "--check"]).minutes(10)],
     ));
     steps.push(step(
+        "lab-rxe",
+        "soft-roce against the kernel's rxe on a wire",
+        vec![xtask(&["lab", "rxe", "--check"]).minutes(15)],
+    ));
+    steps.push(step(
         "demo",
         "what a newcomer sees",
         vec![xtask(&["demo", "--with-tests"]).minutes(10)],

@@ -54,6 +54,8 @@ pub struct Case {
     pub survives_loss: bool,
     /// Whether it is one of the few that CI runs.
     pub quick: bool,
+    /// Whether CI runs it with packets lost, too.
+    pub quick_lossy: bool,
     kind: Kind,
     args: &'static str,
     pub(super) port: Option<u16>,
@@ -72,6 +74,7 @@ const fn case(
         mtu,
         survives_loss: true,
         quick: false,
+        quick_lossy: false,
         kind,
         args,
         port: None,
@@ -81,6 +84,11 @@ const fn case(
 impl Case {
     const fn quick(mut self) -> Self {
         self.quick = true;
+        self
+    }
+
+    const fn quick_lossy(mut self) -> Self {
+        (self.quick, self.quick_lossy) = (true, true);
         self
     }
 
@@ -122,10 +130,14 @@ impl Case {
                 format!("roce_peer {verb} {device} --mtu {code} --port {port} {args} {host}")
             }
             Kind::Pingpong => {
-                format!("{name} -d {device} -g {gid} -m {mtu} -p {port} -c {args} {host}")
+                // A datagram's MTU is the port's.
+                let mtu = match self.transport {
+                    "UD" => String::new(),
+                    _ => format!("-m {mtu}"),
+                };
+                format!("{name} -d {device} -g {gid} {mtu} -p {port} -c {args} {host}")
             }
             Kind::Perftest(_) => {
-                // A datagram's MTU is the port's.
                 let mtu = if self.transport == "UD" {
                     String::new()
                 } else {
@@ -229,7 +241,7 @@ fn last(text: &str) -> String {
 
 /// All cases, in the order in which they are run.
 pub static CASES: &[Case] = &[
-    case(Kind::Ops, "ops", "RC", 1024, "--iters 3").quick(),
+    case(Kind::Ops, "ops", "RC", 1024, "--iters 3").quick_lossy(),
     case(Kind::Ops, "ops", "RC", 4096, "--iters 3"),
     case(Kind::Mixed, "mixed ops", "RC", 1024, "--iters 3"),
     case(Kind::Mixed, "mixed ops", "RC", 4096, "--iters 3").quick(),
@@ -251,7 +263,7 @@ pub static CASES: &[Case] = &[
         4096,
         "-n 100 -s 5000",
     )
-    .quick(),
+    .quick_lossy(),
     case(
         Kind::Pingpong,
         "ibv_uc_pingpong",
@@ -276,7 +288,7 @@ pub static CASES: &[Case] = &[
         "-n 100 -s 1000",
     )
     .dies_of_loss(),
-    case(Kind::Rping, "rping", "CM", 4096, "-C 10 -S 3000").quick(),
+    case(Kind::Rping, "rping", "CM", 4096, "-C 10 -S 3000").quick_lossy(),
     case(
         Kind::Perftest(Expect::Latency),
         "ib_send_lat",
