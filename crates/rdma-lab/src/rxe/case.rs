@@ -244,7 +244,7 @@ pub static CASES: &[Case] = &[
     case(Kind::Ops, "ops", "RC", 1024, "--iters 3").quick_lossy(),
     case(Kind::Ops, "ops", "RC", 4096, "--iters 3"),
     case(Kind::Mixed, "mixed ops", "RC", 1024, "--iters 3"),
-    case(Kind::Mixed, "mixed ops", "RC", 4096, "--iters 3").quick(),
+    case(Kind::Mixed, "mixed ops", "RC", 4096, "--iters 1").quick(),
     case(Kind::Ops, "ops", "UC", 1024, "--iters 3").quick(),
     case(Kind::Ops, "ops", "UC", 4096, "--iters 3"),
     case(Kind::Ops, "ops", "UD", 1024, "--iters 5"),
@@ -254,14 +254,14 @@ pub static CASES: &[Case] = &[
         "ibv_rc_pingpong",
         "RC",
         1024,
-        "-n 100 -s 5000",
+        "-n 60 -s 5000",
     ),
     case(
         Kind::Pingpong,
         "ibv_rc_pingpong",
         "RC",
         4096,
-        "-n 100 -s 5000",
+        "-n 60 -s 5000",
     )
     .quick_lossy(),
     case(
@@ -269,7 +269,7 @@ pub static CASES: &[Case] = &[
         "ibv_uc_pingpong",
         "UC",
         1024,
-        "-n 100 -s 5000",
+        "-n 60 -s 5000",
     )
     .dies_of_loss(),
     case(
@@ -277,7 +277,7 @@ pub static CASES: &[Case] = &[
         "ibv_uc_pingpong",
         "UC",
         4096,
-        "-n 100 -s 5000",
+        "-n 60 -s 5000",
     )
     .dies_of_loss(),
     case(
