@@ -1,7 +1,9 @@
 //! One request at a time, on a queue pair connected to itself: by the safe API and as a C program does it.
 //!
-//! `overhead HOW ROUNDS [DEVICE]`, where HOW is `write` (buffers moved in and out), `repeat` (one
-//! request again and again), `c` (C's calls, for a write), or `message` (a send and its receive).
+//! `overhead HOW ROUNDS [DEVICE]`, where HOW is `write` (buffers moved in and out), `batchwise` (the same
+//! with the calls for many at a time), `repeat` (one request again and again), `c` (C's calls for
+//! that, the request made once), `fill` (C's calls, the request filled each time), or `message` (a send
+//! and its receive).
 //! Prints the nanoseconds that a round took; `cargo xtask bench verbs` counts its instructions.
 #![expect(clippy::print_stdout, reason = "an example talks")]
 #![expect(unsafe_code, reason = "one of the two is C's way")]
@@ -53,7 +55,9 @@ fn main() {
         "write" => by_the_api(&mut qp, &cq, slice, to, rounds),
         "repeat" => repeated(&mut qp, &cq, slice, to, rounds),
         "message" => messages(&mut qp, &cq, slice, to_receive, rounds),
+        "batchwise" => batchwise(&mut qp, &cq, slice, to, rounds),
         "c" => as_c_does(&qp, &cq, &slice, to, rounds),
+        "fill" => as_c_fills(&qp, &cq, [&slice, &to_receive], to, rounds),
         other => panic!("{other} is no way to do it"),
     }
     let nanoseconds = begin.elapsed().as_secs_f64() * 1e9;
@@ -62,6 +66,25 @@ fn main() {
 
 #[inline(never)]
 fn by_the_api(
+    qp: &mut Qp<Rc>,
+    cq: &rverbs::cq::Cq,
+    slice: Slice,
+    to: rverbs::mr::RemoteRegion,
+    rounds: u32,
+) {
+    let mut slice = slice;
+    let mut wc = Wc::default();
+    for _ in 0..rounds {
+        qp.send.write(slice, to, Flags::SIGNALED).unwrap();
+        while !cq.poll_one(&mut wc).unwrap() {}
+        let (result, back) = qp.send.complete_one(&wc).unwrap();
+        result.unwrap();
+        slice = back.unwrap();
+    }
+}
+
+#[inline(never)]
+fn batchwise(
     qp: &mut Qp<Rc>,
     cq: &rverbs::cq::Cq,
     slice: Slice,
@@ -147,10 +170,50 @@ fn as_c_does(
     };
     let mut wc = ibv_wc::default();
     let mut bad = std::ptr::null_mut();
+    let raw = qp.handle().as_raw().as_ptr();
     for round in 0..rounds {
         wr.wr_id = round.into();
         wr.send_flags = IBV_SEND_SIGNALED;
-        let raw = qp.handle().as_raw().as_ptr();
+        // SAFETY: the queue pair and its memory live until the end of the program.
+        let code = unsafe { ibv_post_send(raw, &raw mut wr, &raw mut bad) };
+        assert_eq!(code, 0);
+        // SAFETY: the queue lives until the end of the program.
+        while unsafe { ibv_poll_cq(cq.as_raw().as_ptr(), 1, &raw mut wc) } == 0 {}
+        assert_eq!((wc.status, wc.wr_id), (0, round.into()));
+    }
+}
+
+#[inline(never)]
+fn as_c_fills(
+    qp: &Qp<Rc>,
+    cq: &rverbs::cq::Cq,
+    slices: [&Slice; 2],
+    to: rverbs::mr::RemoteRegion,
+    rounds: u32,
+) {
+    use rverbs::mr::Buf as _;
+    // A buffer is known by its number, which is the request's too.
+    let sges: [ibv_sge; 2] = slices.map(|slice| slice.entries()[0]);
+    let mut sge = ibv_sge::default();
+    let mut wr = ibv_send_wr::default();
+    let mut wc = ibv_wc::default();
+    let mut bad = std::ptr::null_mut();
+    let raw = qp.handle().as_raw().as_ptr();
+    for round in 0..rounds {
+        let which = round as usize & 1;
+        sge.addr = sges[which].addr;
+        sge.length = sges[which].length;
+        sge.lkey = sges[which].lkey;
+        wr.wr_id = round.into();
+        wr.next = std::ptr::null_mut();
+        wr.sg_list = &raw mut sge;
+        wr.num_sge = 1;
+        wr.opcode = IBV_WR_RDMA_WRITE;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        wr.wr.rdma = ibv_send_wr_rdma {
+            remote_addr: to.addr,
+            rkey: to.rkey,
+        };
         // SAFETY: the queue pair and its memory live until the end of the program.
         let code = unsafe { ibv_post_send(raw, &raw mut wr, &raw mut bad) };
         assert_eq!(code, 0);

@@ -1,14 +1,14 @@
 //! Completion queues and channels.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rverbs_sys::inline::{ibv_poll_cq, ibv_req_notify_cq};
-use rverbs_sys::{ibv_comp_channel, ibv_cq};
+use rverbs_sys::{ibv_comp_channel, ibv_cq, ibv_wc};
 
 use crate::Error;
 use crate::device::Context;
@@ -27,7 +27,15 @@ pub(crate) struct CqInner {
     channel: Option<Channel>,
     /// Completions that somebody polled who waited for others.
     stash: Mutex<VecDeque<Wc>>,
-    stashed: AtomicUsize,
+    /// How its device polls, a [`Poll`]; null while completions are kept, which go first.
+    poll: AtomicPtr<()>,
+}
+
+/// `poll_cq` of a context's operations.
+type Poll = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int;
+
+unsafe extern "C" fn no_poll(_: *mut ibv_cq, _: c_int, _: *mut ibv_wc) -> c_int {
+    -libc::EOPNOTSUPP
 }
 
 // SAFETY: verbs may be called from any thread.
@@ -124,12 +132,13 @@ impl Context {
             )
         }
         .map_err(Error::verb("ibv_create_cq"))?;
+        let poll = device_poll(raw) as *mut ();
         Ok(Cq(Arc::new(CqInner {
             context: self.clone(),
             raw,
             channel: channel.cloned(),
             stash: Mutex::new(VecDeque::new()),
-            stashed: AtomicUsize::new(0),
+            poll: AtomicPtr::new(poll),
         })))
     }
 }
@@ -146,7 +155,7 @@ impl Cq {
     #[inline]
     #[doc(alias = "ibv_poll_cq")]
     pub fn poll<'a>(&self, into: &'a mut [Wc]) -> Result<&'a mut [Wc], Error> {
-        if self.0.stashed.load(Ordering::Relaxed) != 0 {
+        if self.0.poll.load(Ordering::Relaxed).is_null() {
             return Ok(self.unstash(into));
         }
         self.poll_new(into)
@@ -159,12 +168,15 @@ impl Cq {
     /// As [`Cq::poll`].
     #[inline]
     pub fn poll_one(&self, into: &mut Wc) -> Result<bool, Error> {
-        if self.0.stashed.load(Ordering::Relaxed) != 0 {
+        let poll = self.0.poll.load(Ordering::Relaxed);
+        if poll.is_null() {
             return Ok(!self.unstash(core::slice::from_mut(into)).is_empty());
         }
-        // SAFETY: the queue is live; a `Wc` is an `ibv_wc`.
-        let count =
-            unsafe { ibv_poll_cq(self.0.raw.as_ptr(), 1, core::ptr::from_mut(into).cast()) };
+        // SAFETY: what is not null is a `Poll`; the queue is live; a `Wc` is an `ibv_wc`.
+        let count = unsafe {
+            let poll = core::mem::transmute::<*mut (), Poll>(poll);
+            poll(self.0.raw.as_ptr(), 1, core::ptr::from_mut(into).cast())
+        };
         if count < 0 {
             return Err(broken(count));
         }
@@ -190,7 +202,10 @@ impl Cq {
         for (to, from) in into.iter_mut().zip(stash.drain(..count)) {
             *to = from;
         }
-        self.0.stashed.store(stash.len(), Ordering::Relaxed);
+        if stash.is_empty() {
+            let poll = device_poll(self.0.raw) as *mut ();
+            self.0.poll.store(poll, Ordering::Relaxed);
+        }
         into.get_mut(..count).unwrap_or_default()
     }
 
@@ -198,7 +213,7 @@ impl Cq {
     pub(crate) fn stash(&self, wc: Wc) {
         let mut stash = self.0.stash.lock().unwrap_or_else(PoisonError::into_inner);
         stash.push_back(wc);
-        self.0.stashed.store(stash.len(), Ordering::Relaxed);
+        self.0.poll.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
 
     /// Asks for one event on the channel at the next completion; `solicited_only` leaves out those
@@ -231,6 +246,13 @@ impl Cq {
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
+}
+
+/// How the device of a live queue polls: a context's operations are what they are while it is open.
+fn device_poll(raw: NonNull<ibv_cq>) -> Poll {
+    // SAFETY: the queue is live, and so is its context.
+    let op = unsafe { (*raw.as_ref().context).ops.poll_cq };
+    op.unwrap_or(no_poll)
 }
 
 /// What polling a queue said that is broken.

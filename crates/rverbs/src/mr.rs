@@ -24,7 +24,7 @@ use rverbs_sys::{
 use crate::Error;
 use crate::device::Context;
 use crate::pd::Pd;
-use crate::provider::{Errno, Memory, small};
+use crate::provider::{Errno, Memory, native, small};
 
 /// Zeroed memory of whole pages, as the provider likes it best.
 pub struct Buffer {
@@ -204,6 +204,22 @@ impl MrInner {
     fn len(&self) -> usize {
         self.buffer.as_ref().map_or(0, Buffer::len)
     }
+
+    /// A range as posting wants it.
+    fn entry(&self, offset: usize, length: u32) -> ibv_sge {
+        let at = self.addr().as_ptr().wrapping_add(offset);
+        ibv_sge {
+            addr: at.expose_provenance() as u64,
+            length,
+            lkey: self.lkey,
+        }
+    }
+}
+
+/// The first byte of a range, whose provenance was exposed when the entry was made.
+#[inline]
+fn place(sge: &ibv_sge) -> *mut u8 {
+    core::ptr::with_exposed_provenance_mut(native(sge.addr))
 }
 
 impl Pd {
@@ -236,13 +252,10 @@ impl LocalMr {
     /// All of it as one slice, cut to 4 GiB less one.
     #[must_use]
     pub fn into_slice(self) -> Slice {
-        let len = small(self.0.len());
-        Slice {
-            at: self.0.addr(),
-            len,
-            lkey: self.0.lkey,
+        Slice(Box::new(Range {
+            sge: self.0.entry(0, small(self.0.len())),
             mr: self.0,
-        }
+        }))
     }
 
     /// Slices of `len` bytes each, as many as there are; a rest that is shorter is left out.
@@ -250,22 +263,24 @@ impl LocalMr {
     pub fn into_slices(self, len: u32) -> Vec<Slice> {
         let count = self.0.len() / (len.max(1) as usize);
         (0..count)
-            .map(|index| Slice {
-                // SAFETY: `count` slices of that length are in the buffer.
-                at: unsafe { self.0.addr().add(index * len as usize) },
-                len,
-                lkey: self.0.lkey,
+            .map(|index| Range {
+                sge: self.0.entry(index * len as usize, len),
                 mr: Arc::clone(&self.0),
             })
+            .map(|range| Slice(Box::new(range)))
             .collect()
     }
 }
 
 /// A range of registered memory that is owned like a `Box<[u8]>`.
-pub struct Slice {
-    at: NonNull<u8>,
-    len: u32,
-    lkey: u32,
+///
+/// It is as small as a pointer, to be moved to the device and back at no cost. Cutting memory into slices
+/// allocates, posting them does not.
+pub struct Slice(Box<Range>);
+
+struct Range {
+    /// As posting wants it.
+    sge: ibv_sge,
     mr: Arc<MrInner>,
 }
 
@@ -277,16 +292,19 @@ unsafe impl Sync for Slice {}
 impl Slice {
     /// Cuts it in two, the first of `at` bytes or all.
     #[must_use]
-    pub fn split_at(self, at: u32) -> (Self, Self) {
-        let at = at.min(self.len);
-        let rest = Self {
-            // SAFETY: `at` is not behind the end.
-            at: unsafe { self.at.add(at as usize) },
-            len: self.len - at,
-            lkey: self.lkey,
-            mr: Arc::clone(&self.mr),
+    pub fn split_at(mut self, at: u32) -> (Self, Self) {
+        let whole = self.0.sge;
+        let length = at.min(whole.length);
+        self.0.sge.length = length;
+        let rest = Range {
+            sge: ibv_sge {
+                addr: whole.addr + u64::from(length),
+                length: whole.length - length,
+                ..whole
+            },
+            mr: Arc::clone(&self.0.mr),
         };
-        (Self { len: at, ..self }, rest)
+        (self, Self(Box::new(rest)))
     }
 }
 
@@ -297,7 +315,7 @@ impl Deref for Slice {
     fn deref(&self) -> &[u8] {
         // SAFETY: the range is this value's alone, and initialised; the device gives it up before
         // a completion gives the value back.
-        unsafe { core::slice::from_raw_parts(self.at.as_ptr(), self.len as usize) }
+        unsafe { core::slice::from_raw_parts(place(&self.0.sge), self.0.sge.length as usize) }
     }
 }
 
@@ -305,14 +323,14 @@ impl DerefMut for Slice {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above.
-        unsafe { core::slice::from_raw_parts_mut(self.at.as_ptr(), self.len as usize) }
+        unsafe { core::slice::from_raw_parts_mut(place(&self.0.sge), self.0.sge.length as usize) }
     }
 }
 
 impl fmt::Debug for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slice")
-            .field("len", &self.len)
+            .field("len", &self.0.sge.length)
             .finish_non_exhaustive()
     }
 }
@@ -385,10 +403,7 @@ impl RemoteMr {
     #[must_use]
     pub fn slice(&self, offset: usize, len: u32) -> Option<Shared> {
         (offset.checked_add(len as usize)? <= self.0.len()).then(|| Shared {
-            // SAFETY: the offset is inside.
-            at: unsafe { self.0.addr().add(offset) },
-            len,
-            lkey: self.0.lkey,
+            sge: self.0.entry(offset, len),
             mr: Arc::clone(&self.0),
         })
     }
@@ -397,9 +412,7 @@ impl RemoteMr {
     #[must_use]
     pub fn all(&self) -> Shared {
         Shared {
-            at: self.0.addr(),
-            len: small(self.0.len()),
-            lkey: self.0.lkey,
+            sge: self.0.entry(0, small(self.0.len())),
             mr: Arc::clone(&self.0),
         }
     }
@@ -420,9 +433,8 @@ impl RemoteMr {
 /// A range of memory that others may use at any time.
 #[derive(Clone)]
 pub struct Shared {
-    at: NonNull<u8>,
-    len: u32,
-    lkey: u32,
+    /// As posting wants it.
+    sge: ibv_sge,
     mr: Arc<MrInner>,
 }
 
@@ -434,7 +446,7 @@ unsafe impl Sync for Shared {}
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
-            .field("len", &self.len)
+            .field("len", &self.sge.length)
             .finish_non_exhaustive()
     }
 }
@@ -443,21 +455,21 @@ impl Shared {
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len as usize
+        self.sge.length as usize
     }
 
     /// Whether it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.sge.length == 0
     }
 
     /// What a peer needs to use this range.
     #[must_use]
     pub fn export(&self) -> RemoteRegion {
         RemoteRegion {
-            addr: self.at.as_ptr().expose_provenance() as u64,
-            len: self.len.into(),
+            addr: self.sge.addr,
+            len: self.sge.length.into(),
             rkey: self.mr.rkey,
         }
     }
@@ -469,7 +481,7 @@ impl Shared {
     #[must_use]
     pub fn byte(&self, at: usize) -> Option<&AtomicU8> {
         // SAFETY: the byte is inside; all that this side does to it is atomic.
-        (at < self.len()).then(|| unsafe { self.at.add(at).cast::<AtomicU8>().as_ref() })
+        (at < self.len()).then(|| unsafe { &*place(&self.sge).add(at).cast::<AtomicU8>() })
     }
 
     /// A word, for atomic operations. `None` behind the end or where it is not aligned.
@@ -477,7 +489,7 @@ impl Shared {
     #[must_use]
     pub fn word(&self, at: usize) -> Option<&AtomicU64> {
         let inside = at.checked_add(8)? <= self.len();
-        let place = self.at.as_ptr().wrapping_add(at);
+        let place = place(&self.sge).wrapping_add(at);
         // SAFETY: the word is inside and aligned; all that this side does to it is atomic.
         (inside && place.addr().is_multiple_of(8)).then(|| unsafe { &*place.cast::<AtomicU64>() })
     }
@@ -543,6 +555,12 @@ pub unsafe trait Buf: Send + 'static {
     /// Its scatter list.
     fn entries(&self) -> Self::Entries;
 
+    /// Its scatter list, where that is one entry which lies in the value or behind it: what need not be
+    /// copied to be posted.
+    fn entry(&self) -> Option<&ibv_sge> {
+        None
+    }
+
     /// The domain of its memory, which must be the queue pair's. A device finds that out too; this is
     /// for those that have no memory.
     fn len(&self) -> u64 {
@@ -560,25 +578,35 @@ pub unsafe trait Buf: Send + 'static {
     }
 }
 
-macro_rules! single {
-    ($($name:ident)*) => { $(
-        // SAFETY: the value keeps the registration; see the module for who uses the memory.
-        unsafe impl Buf for $name {
-            type Entries = [ibv_sge; 1];
+// SAFETY: the value keeps the registration, and owns the range.
+unsafe impl Buf for Slice {
+    type Entries = [ibv_sge; 1];
 
-            #[inline]
-            fn entries(&self) -> [ibv_sge; 1] {
-                [ibv_sge {
-                    addr: self.at.as_ptr().expose_provenance() as u64,
-                    length: self.len,
-                    lkey: self.lkey,
-                }]
-            }
-        }
-    )* };
+    #[inline]
+    fn entries(&self) -> [ibv_sge; 1] {
+        [self.0.sge]
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<&ibv_sge> {
+        Some(&self.0.sge)
+    }
 }
 
-single! { Slice Shared }
+// SAFETY: the value keeps the registration; this side accesses the range by atomics only.
+unsafe impl Buf for Shared {
+    type Entries = [ibv_sge; 1];
+
+    #[inline]
+    fn entries(&self) -> [ibv_sge; 1] {
+        [self.sge]
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<&ibv_sge> {
+        Some(&self.sge)
+    }
+}
 
 // SAFETY: it has no memory.
 unsafe impl Buf for () {
@@ -634,6 +662,14 @@ unsafe impl Buf for Piece {
         match self {
             Self::Own(slice) => slice.entries(),
             Self::Shared(shared) => shared.entries(),
+        }
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<&ibv_sge> {
+        match self {
+            Self::Own(slice) => slice.entry(),
+            Self::Shared(shared) => shared.entry(),
         }
     }
 }

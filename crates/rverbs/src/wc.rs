@@ -113,9 +113,7 @@ impl Wc {
         self.0.wr_id
     }
 
-    /// Whether it is for a receive request.
-    ///
-    /// Of a failed completion this is not known; the numbers of requests tell.
+    /// Whether the request succeeded.
     #[inline]
     #[must_use]
     pub fn is_ok(&self) -> bool {
@@ -131,11 +129,7 @@ impl Wc {
     pub fn result(&self) -> Result<Success, WcError> {
         let wc = &self.0;
         if wc.status != IBV_WC_SUCCESS {
-            return Err(WcError {
-                status: Status(wc.status),
-                vendor_err: wc.vendor_err,
-                qp_num: wc.qp_num,
-            });
+            return Err(self.error());
         }
         let word = word(wc);
         let received = wc.opcode & IBV_WC_RECV != 0;
@@ -149,6 +143,16 @@ impl Wc {
             slid: wc.slid,
             grh: has(IBV_WC_GRH),
         })
+    }
+
+    /// Why it failed.
+    #[cold]
+    pub(crate) fn error(&self) -> WcError {
+        WcError {
+            status: Status(self.0.status),
+            vendor_err: self.0.vendor_err,
+            qp_num: self.0.qp_num,
+        }
     }
 
     /// The C struct.

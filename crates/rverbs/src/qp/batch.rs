@@ -47,24 +47,21 @@ impl<T: Transport, B: Buf> Batch<'_, T, B> {
         buf: B,
         fill: impl FnOnce(&mut ibv_send_wr),
     ) -> Result<&mut Self, PostError<B>> {
-        let count = self.queue.posted + self.count as u64;
-        if count - self.queue.tail >= self.queue.depth {
+        if self.count as u64 >= self.queue.room() {
             let errno = Errno(libc::ENOMEM);
             return Err(PostError { errno, buf });
         }
+        let number = self.queue.number(self.count);
         let entries = buf.entries();
         let prepared =
             self.queue
-                .prepare(self.count, count, opcode, flags.bits(), entries.as_ref());
+                .prepare(self.count, number, opcode, flags.bits(), entries.as_ref());
         let Some(wr) = prepared else {
             let errno = Errno(libc::EINVAL);
             return Err(PostError { errno, buf });
         };
         fill(wr);
-        let slot = self.queue.slot(count);
-        if let Some(slot) = self.queue.slots.get_mut(slot) {
-            *slot = Some(buf);
-        }
+        *self.queue.slot(number) = Some(buf);
         self.count += 1;
         Ok(self)
     }
@@ -101,16 +98,16 @@ impl<T: Transport, B: Buf> Batch<'_, T, B> {
         // buffers are in their slots until the completion, or parked.
         let code = unsafe { ibv_post_send(queue.qp.raw.as_ptr(), first, &raw mut bad) };
         if code == 0 {
-            queue.posted += count as u64;
+            queue.advance(count);
             return Ok(());
         }
         let width = size_of::<ibv_send_wr>();
         let taken = (bad.addr().wrapping_sub(first.addr()) / width).min(count);
-        queue.posted += taken as u64;
+        queue.advance(taken);
         let mut buf = Vec::new();
         for at in 0..count - taken {
-            let slot = queue.slot(queue.posted + at as u64);
-            buf.extend(queue.slots.get_mut(slot).and_then(Option::take));
+            let number = queue.number(at);
+            buf.extend(queue.slot(number).take());
         }
         let errno = Errno(code.saturating_abs());
         Err(PostError { errno, buf })
@@ -120,10 +117,8 @@ impl<T: Transport, B: Buf> Batch<'_, T, B> {
 impl<T: Transport, B: Buf> Drop for Batch<'_, T, B> {
     fn drop(&mut self) {
         for at in 0..self.count {
-            let slot = self.queue.slot(self.queue.posted + at as u64);
-            if let Some(slot) = self.queue.slots.get_mut(slot) {
-                *slot = None;
-            }
+            let number = self.queue.number(at);
+            *self.queue.slot(number) = None;
         }
     }
 }

@@ -5,7 +5,7 @@
 //! buffer in; giving the completion to the same end gives the buffer back. What is in flight is kept
 //! until then, whatever else is dropped or forgotten.
 //!
-//! Requests are numbered: `wr_id` is 20 bits that say which queue posted it and 44 bits that count. So a
+//! Requests are numbered: `wr_id` is 20 bits that say which queue posted it and 43 bits that count. So a
 //! completion of another queue, or of one that is gone, is told apart and does nothing.
 
 mod attr;
@@ -16,6 +16,7 @@ mod recv;
 mod repeat;
 mod scope;
 
+use core::ffi::c_int;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -23,7 +24,7 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rverbs_sys::{IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, ibv_qp};
+use rverbs_sys::{IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, ibv_qp, ibv_send_wr};
 
 use crate::cq::Cq;
 use crate::mr::{Buf, Slice};
@@ -139,7 +140,25 @@ impl fmt::Debug for QpInner {
     }
 }
 
+/// `post_send` of a context's operations.
+type PostSend = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
+
+unsafe extern "C" fn no_post_send(
+    _: *mut ibv_qp,
+    _: *mut ibv_send_wr,
+    _: *mut *mut ibv_send_wr,
+) -> c_int {
+    libc::EOPNOTSUPP
+}
+
 impl QpInner {
+    /// How its device posts: the operations of a context are what they are while it is open.
+    fn post_send(&self) -> PostSend {
+        // SAFETY: the queue pair is live, and so is its context.
+        let op = unsafe { (*(*self.raw.as_ptr()).context).ops.post_send };
+        op.unwrap_or(no_post_send)
+    }
+
     /// Keeps something until the queue pair is destroyed.
     fn park(&self, what: Box<dyn Any + Send>) {
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);

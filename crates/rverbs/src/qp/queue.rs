@@ -3,6 +3,7 @@
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use rverbs_sys::inline::ibv_post_send;
 use rverbs_sys::{
     IBV_SEND_FENCE, IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_SEND_SOLICITED,
     IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
-    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV,
+    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV, ibv_qp,
     ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_rdma, ibv_send_wr_ud, ibv_sge,
 };
 
@@ -20,17 +21,21 @@ use crate::mr::{Buf, RemoteRegion};
 use crate::provider::{Errno, small};
 use crate::wc::{Success, Wc, WcError};
 
-use super::{Connected, QpInner, Rc, Transport, Ud};
+use super::{Connected, PostSend, QpInner, Rc, Transport, Ud};
 
 /// Bits of `wr_id` that count requests.
-pub(super) const COUNT_BITS: u32 = 44;
+const COUNT_BITS: u32 = 43;
 pub(super) const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// The upper bits of `wr_id` for a new queue; never 0.
+///
+/// The bit between them and the count is 0 in every `wr_id`: the number behind a queue's last one is
+/// nobody's.
 pub(super) fn serial() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let serial = NEXT.fetch_add(1, Ordering::Relaxed) % ((1 << (64 - COUNT_BITS)) - 1) + 1;
-    serial << COUNT_BITS
+    let shift = COUNT_BITS + 1;
+    let serial = NEXT.fetch_add(1, Ordering::Relaxed) % ((1 << (64 - shift)) - 1) + 1;
+    serial << shift
 }
 
 /// How a request is sent.
@@ -89,20 +94,28 @@ impl<B> fmt::Debug for PostError<B> {
 ///
 /// Requests are done in the order in which they were posted. [`SendQueue::complete`] takes a completion
 /// and says how it went; [`SendQueue::reclaim`] then gives the buffers back, those of silent requests
-/// too.
+/// too. Where every request is signaled, [`SendQueue::complete_one`] does both.
 pub struct SendQueue<T: Transport, B: Buf> {
-    pub(super) qp: Arc<QpInner>,
+    /// The request that is posted next, but for what changes. Its `wr_id` is the next number.
+    wr: ibv_send_wr,
+    /// Numbers below this can be posted without looking again.
+    limit: u64,
+    /// The number of the oldest request that is not done.
+    oldest: u64,
+    /// A number's slot: its lowest bits.
+    mask: usize,
     /// In a box, to be parked as it is.
-    pub(super) slots: Box<[Option<B>]>,
-    pub(super) serial: u64,
-    /// Requests that were ever posted, done and given back.
-    pub(super) posted: u64,
-    pub(super) done: u64,
-    pub(super) tail: u64,
+    slots: Box<[Option<B>]>,
+    raw: *mut ibv_qp,
+    post_send: PostSend,
+    pub(super) qp: Arc<QpInner>,
+    serial: u64,
+    /// The number of the oldest request whose buffer was not given back, or an older one.
+    tail: Cell<u64>,
     pub(super) depth: u64,
     pub(super) max_sge: usize,
     pub(super) max_inline: u32,
-    /// Where requests are built: one for each slot of a batch.
+    /// Where the requests of a batch are built, and scatter lists: one for each slot.
     pub(super) wrs: Box<[ibv_send_wr]>,
     pub(super) sges: Box<[ibv_sge]>,
     /// Address handles that were used, by address, and the last one.
@@ -116,27 +129,41 @@ pub struct SendQueue<T: Transport, B: Buf> {
 // SAFETY: the pointers in the requests lead into its own boxes.
 unsafe impl<T: Transport, B: Buf> Send for SendQueue<T, B> {}
 
+/// How far it is from one number to a later one.
+#[inline]
+fn distance(from: u64, to: u64) -> u64 {
+    to.wrapping_sub(from) & COUNT_MASK
+}
+
 impl<T: Transport, B: Buf> fmt::Debug for SendQueue<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SendQueue")
-            .field("posted", &self.posted)
-            .field("done", &self.done)
+            .field("in_flight", &self.in_flight())
             .field("depth", &self.depth)
             .finish_non_exhaustive()
     }
 }
 
+/// Numbers of requests: they count up to [`COUNT_MASK`] and go on at 0.
 impl<T: Transport, B: Buf> SendQueue<T, B> {
     pub(super) fn new(qp: Arc<QpInner>, depth: u32, max_sge: u32, max_inline: u32) -> Self {
-        let slots = (depth as usize).next_power_of_two();
+        let slots = (depth.max(1) as usize).next_power_of_two();
         let width = max_sge.max(1) as usize;
+        let serial = serial();
         Self {
-            qp,
+            wr: ibv_send_wr {
+                wr_id: serial,
+                ..ibv_send_wr::default()
+            },
+            limit: serial,
+            oldest: serial,
+            mask: slots - 1,
             slots: (0..slots).map(|_| None).collect(),
-            serial: serial(),
-            posted: 0,
-            done: 0,
-            tail: 0,
+            raw: qp.raw.as_ptr(),
+            post_send: qp.post_send(),
+            qp,
+            serial,
+            tail: Cell::new(serial),
             depth: depth.into(),
             max_sge: width,
             max_inline,
@@ -152,42 +179,85 @@ impl<T: Transport, B: Buf> SendQueue<T, B> {
     /// How many requests can be posted now.
     #[must_use]
     pub fn room(&self) -> u64 {
-        self.depth - (self.posted - self.tail)
+        self.depth - distance(self.oldest_kept(), self.wr.wr_id)
     }
 
     /// How many requests are not done.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
-        self.posted - self.done
+        distance(self.oldest, self.wr.wr_id)
     }
 
+    /// The number that comes `ahead` of the next one.
+    pub(super) fn number(&self, ahead: usize) -> u64 {
+        self.serial | self.wr.wr_id.wrapping_add(ahead as u64) & COUNT_MASK
+    }
+
+    /// Counts requests that were posted as a batch.
+    pub(super) fn advance(&mut self, by: usize) {
+        self.wr.wr_id = self.number(by);
+        // The limit may be on the other side of the last number.
+        self.limit = self.serial;
+    }
+
+    /// The slot of a request.
     #[inline]
-    pub(super) fn slot(&self, count: u64) -> usize {
-        crate::provider::native(count) & (self.slots.len() - 1)
+    pub(super) fn slot(&mut self, number: u64) -> &mut Option<B> {
+        let index = crate::provider::native(number) & self.mask;
+        // SAFETY: there are `mask + 1` slots.
+        unsafe { self.slots.get_unchecked_mut(index) }
     }
 
-    /// Fills the common part of request `index`, whose scatter list is `entries`.
+    /// The number of the oldest request whose buffer was not given back.
+    fn oldest_kept(&self) -> u64 {
+        let mut tail = self.tail.get();
+        while distance(tail, self.oldest) != 0
+            && let Some(None) = self.slots.get(crate::provider::native(tail) & self.mask)
+        {
+            tail = self.serial | (tail + 1) & COUNT_MASK;
+        }
+        self.tail.set(tail);
+        tail
+    }
+
+    /// Looks how much room there is by now. Returns whether there is any.
+    #[cold]
+    #[inline(never)]
+    fn look(&mut self) -> bool {
+        self.wr.wr_id = self.number(0);
+        let room = self.room();
+        // No further than to the last number, behind which they begin again.
+        self.limit = self.wr.wr_id + room.min(COUNT_MASK + 1 - (self.wr.wr_id & COUNT_MASK));
+        room != 0
+    }
+
+    /// Fills the common part of request `index` of a batch, whose scatter list is `entries`.
     #[inline]
     pub(super) fn prepare(
         &mut self,
         index: usize,
-        count: u64,
+        number: u64,
         opcode: u32,
         flags: u32,
         entries: &[ibv_sge],
     ) -> Option<&mut ibv_send_wr> {
-        let at = index * self.max_sge;
-        let list = self.sges.get_mut(at..at + self.max_sge)?;
-        list.get_mut(..entries.len())?.copy_from_slice(entries);
-        let list = list.as_mut_ptr();
+        let list = self.list(index, entries)?;
         let wr = self.wrs.get_mut(index)?;
-        wr.wr_id = self.serial | count & COUNT_MASK;
+        wr.wr_id = number;
         wr.next = core::ptr::null_mut();
         wr.sg_list = list;
         wr.num_sge = small(entries.len()).cast_signed();
         wr.opcode = opcode;
         wr.send_flags = flags;
         Some(wr)
+    }
+
+    /// Keeps a scatter list. `None` where it is too long.
+    fn list(&mut self, index: usize, entries: &[ibv_sge]) -> Option<*mut ibv_sge> {
+        let at = index * self.max_sge;
+        let list = self.sges.get_mut(at..at + self.max_sge)?;
+        list.get_mut(..entries.len())?.copy_from_slice(entries);
+        Some(list.as_mut_ptr())
     }
 
     /// Posts one request.
@@ -199,32 +269,52 @@ impl<T: Transport, B: Buf> SendQueue<T, B> {
         buf: B,
         fill: impl FnOnce(&mut ibv_send_wr),
     ) -> Result<(), PostError<B>> {
-        if self.posted - self.tail >= self.depth && !self.skip() {
+        if self.wr.wr_id >= self.limit && !self.look() {
             let errno = Errno(libc::ENOMEM);
             return Err(PostError { errno, buf });
         }
-        let entries = buf.entries();
-        let Some(wr) = self.prepare(0, self.posted, opcode, flags.bits(), entries.as_ref()) else {
-            let errno = Errno(libc::EINVAL);
-            return Err(PostError { errno, buf });
+        let slot: *mut Option<B> = self.slot(self.wr.wr_id);
+        // SAFETY: the slot is this queue's, and empty, since its last request is done and its buffer
+        // was given back. (What a batch left that was forgotten is forgotten too.)
+        let buf = unsafe {
+            slot.write(Some(buf));
+            (*slot).as_ref().unwrap_unchecked()
         };
-        fill(wr);
-        let mut bad = core::ptr::null_mut();
+        if let Some(entry) = buf.entry() {
+            self.wr.sg_list = core::ptr::from_ref(entry).cast_mut();
+            self.wr.num_sge = 1;
+        } else {
+            let entries = buf.entries();
+            let entries = entries.as_ref();
+            let Some(list) = self.list(0, entries) else {
+                return Err(self.refused(libc::EINVAL));
+            };
+            self.wr.sg_list = list;
+            self.wr.num_sge = small(entries.len()).cast_signed();
+        }
+        self.wr.opcode = opcode;
+        self.wr.send_flags = flags.bits();
+        fill(&mut self.wr);
+        let mut bad = MaybeUninit::uninit();
         // SAFETY: the queue pair is live; the buffer's memory stays registered, and nobody's but
         // the device's, since the value is kept in its slot until the completion, or parked until
         // the queue pair is destroyed.
-        let code =
-            unsafe { ibv_post_send(self.qp.raw.as_ptr(), self.wrs.as_mut_ptr(), &raw mut bad) };
+        let code = unsafe { (self.post_send)(self.raw, &raw mut self.wr, bad.as_mut_ptr()) };
         if code != 0 {
-            let errno = Errno(code.saturating_abs());
-            return Err(PostError { errno, buf });
+            return Err(self.refused(code));
         }
-        let slot = self.slot(self.posted);
-        if let Some(slot) = self.slots.get_mut(slot) {
-            *slot = Some(buf);
-        }
-        self.posted += 1;
+        self.wr.wr_id += 1;
         Ok(())
+    }
+
+    /// Takes the buffer back that could not be posted.
+    #[cold]
+    fn refused(&mut self, code: i32) -> PostError<B> {
+        let buf = self.slot(self.wr.wr_id).take();
+        // SAFETY: it was put there just now.
+        let buf = unsafe { buf.unwrap_unchecked() };
+        let errno = Errno(code.saturating_abs());
+        PostError { errno, buf }
     }
 
     /// Posts one request whose data is copied now.
@@ -236,42 +326,52 @@ impl<T: Transport, B: Buf> SendQueue<T, B> {
         data: &[u8],
         fill: impl FnOnce(&mut ibv_send_wr),
     ) -> Result<(), Errno> {
-        if self.posted - self.tail >= self.depth && !self.skip() {
+        if self.wr.wr_id >= self.limit && !self.look() {
             return Err(Errno(libc::ENOMEM));
         }
         let length = small(data.len());
         if length > self.max_inline {
             return Err(Errno(libc::EINVAL));
         }
-        let sge = ibv_sge {
+        let mut sge = ibv_sge {
             addr: data.as_ptr().expose_provenance() as u64,
             length,
             lkey: 0,
         };
-        let flags = flags.bits() | IBV_SEND_INLINE;
-        let wr = self
-            .prepare(0, self.posted, opcode, flags, &[sge])
-            .ok_or(Errno(libc::EINVAL))?;
-        fill(wr);
-        let mut bad = core::ptr::null_mut();
+        self.wr.sg_list = &raw mut sge;
+        self.wr.num_sge = 1;
+        self.wr.opcode = opcode;
+        self.wr.send_flags = flags.bits() | IBV_SEND_INLINE;
+        fill(&mut self.wr);
+        let mut bad = MaybeUninit::uninit();
         // SAFETY: the queue pair is live; inline data is read before the call returns.
-        let code =
-            unsafe { ibv_post_send(self.qp.raw.as_ptr(), self.wrs.as_mut_ptr(), &raw mut bad) };
-        Errno::check(code)?;
-        self.posted += 1;
+        let code = unsafe { (self.post_send)(self.raw, &raw mut self.wr, bad.as_mut_ptr()) };
+        if code != 0 {
+            return Err(Errno(code.saturating_abs()));
+        }
+        self.wr.wr_id += 1;
         Ok(())
     }
 
-    /// Passes requests that are done and have no buffer to give back. Whether there is room then.
-    #[cold]
-    fn skip(&mut self) -> bool {
-        while self.tail != self.done
-            && let slot = self.slot(self.tail)
-            && self.slots.get(slot).is_none_or(Option::is_none)
-        {
-            self.tail += 1;
+    /// Whether a request is in flight; all before it are done then.
+    #[inline]
+    fn reach(&mut self, number: u64) -> bool {
+        if number == self.oldest {
+            number != self.wr.wr_id
+        } else {
+            self.skip(number)
         }
-        self.posted - self.tail < self.depth
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn skip(&mut self, number: u64) -> bool {
+        let known =
+            number & !COUNT_MASK == self.serial && distance(self.oldest, number) < self.in_flight();
+        if known {
+            self.oldest = number;
+        }
+        known
     }
 
     /// Takes a completion. `None` where it is not of this queue, or of a request that is done already.
@@ -280,27 +380,41 @@ impl<T: Transport, B: Buf> SendQueue<T, B> {
     #[inline]
     pub fn complete(&mut self, wc: &Wc) -> Option<Result<Success, WcError>> {
         let id = wc.wr_id();
-        if id & !COUNT_MASK != self.serial {
+        if !self.reach(id) {
             return None;
         }
-        // What the 44 bits of the id say about the full count: requests not done are few.
-        let ahead = id.wrapping_sub(self.done) & COUNT_MASK;
-        if ahead >= self.posted - self.done {
-            return None;
-        }
-        self.done += ahead + 1;
+        self.oldest = id + 1;
         Some(wc.result())
+    }
+
+    /// Takes a completion, and gives the buffer of its request back (an inline request has none):
+    /// [`SendQueue::complete`] and [`SendQueue::reclaim`] in one, at the cost of C's bookkeeping.
+    ///
+    /// `None` where it is not of this queue, or of a request that is done already. Buffers of silent
+    /// requests before it are left to [`SendQueue::reclaim`].
+    #[inline]
+    pub fn complete_one(&mut self, wc: &Wc) -> Option<(Result<(), WcError>, Option<B>)> {
+        let id = wc.wr_id();
+        if !self.reach(id) {
+            return None;
+        }
+        self.oldest = id + 1;
+        let buf = self.slot(id).take();
+        let result = if wc.is_ok() { Ok(()) } else { Err(wc.error()) };
+        Some((result, buf))
     }
 
     /// Gives the buffer of the oldest request back that is done. Inline requests have none and are
     /// skipped.
     #[inline]
     pub fn reclaim(&mut self) -> Option<B> {
-        while self.tail != self.done {
-            let slot = self.slot(self.tail);
-            self.tail += 1;
-            if let Some(buf) = self.slots.get_mut(slot).and_then(Option::take) {
-                return Some(buf);
+        let mut tail = self.tail.get();
+        while distance(tail, self.oldest) != 0 {
+            let buf = self.slot(tail).take();
+            tail = self.serial | (tail + 1) & COUNT_MASK;
+            self.tail.set(tail);
+            if buf.is_some() {
+                return buf;
             }
         }
         None
@@ -308,7 +422,7 @@ impl<T: Transport, B: Buf> SendQueue<T, B> {
 
     /// Posts a list as C does, past all bookkeeping.
     ///
-    /// Give the requests a `wr_id` below 2⁴⁴, and look at their completions with [`Wc::wr_id`].
+    /// Give the requests a `wr_id` below 2⁴³, and look at their completions with [`Wc::wr_id`].
     ///
     /// # Errors
     ///
@@ -335,13 +449,13 @@ impl<T: Transport, B: Buf> SendQueue<T, B> {
 
     /// Takes everything for done, since the device forgot it.
     pub(super) fn abandon(&mut self) {
-        self.done = self.posted;
+        self.oldest = self.wr.wr_id;
     }
 }
 
 impl<T: Transport, B: Buf> Drop for SendQueue<T, B> {
     fn drop(&mut self) {
-        if self.posted != self.done {
+        if self.in_flight() != 0 {
             // The device still uses them: they go when the queue pair is destroyed.
             let slots = core::mem::take(&mut self.slots);
             self.qp
@@ -567,5 +681,75 @@ impl<B: Buf> SendQueue<Ud, B> {
             remote_qpn: qpn,
             remote_qkey: qkey,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::mr::Access;
+    use crate::qp::{Address, ConnectAttr, Qp};
+
+    use super::*;
+
+    /// A queue pair that is connected to itself, whose next number is one of the last.
+    #[test]
+    fn numbers_go_on_at_the_first_after_the_last() {
+        let context = crate::Device::shm().unwrap().open().unwrap();
+        let pd = context.alloc_pd().unwrap();
+        let cq = context.create_cq(64).unwrap();
+        let mut qp: Qp<Rc> = pd.qp(&cq).depth(4, 4).build().unwrap();
+        let own = qp.endpoint(1, Address { lid: 1, gid: None });
+        let how = ConnectAttr::default();
+        qp.init(&how).unwrap();
+        qp.connect(&own, &own, &how).unwrap();
+        let memory = context.alloc(4096).unwrap();
+        let target = pd.register_remote(memory, Access::ALL).unwrap();
+        let to = target.export();
+        let memory = context.alloc(4096).unwrap();
+        let mut slices = pd.register(memory).unwrap().into_slices(8);
+
+        let send = &mut qp.send;
+        let first = (send.serial | COUNT_MASK) - 10;
+        (send.wr.wr_id, send.oldest, send.limit) = (first, first, first);
+        send.tail.set(first);
+        let mut wc = Wc::default();
+        let mut old = Vec::new();
+        for round in 0..60_u8 {
+            // Four in flight, singly or as a batch; completed all at once or one by one.
+            for at in 0..4_u8 {
+                let mut slice = slices.pop().unwrap();
+                slice[..2].copy_from_slice(&[round, at]);
+                if round % 4 < 2 {
+                    send.write(slice, to, Flags::SIGNALED).unwrap();
+                } else {
+                    let mut batch = send.batch();
+                    batch.write(slice, to, Flags::SIGNALED).unwrap();
+                    batch.commit().unwrap();
+                }
+            }
+            let full = send.write(slices.pop().unwrap(), to, Flags::SIGNALED);
+            slices.push(full.unwrap_err().buf);
+            assert_eq!((send.in_flight(), send.room()), (4, 0));
+            for at in 0..4_u8 {
+                while !cq.poll_one(&mut wc).unwrap() {}
+                assert_eq!(wc.wr_id() & !COUNT_MASK, send.serial, "a number of its own");
+                assert!(old.iter().all(|old| send.complete(old).is_none()));
+                let slice = if round % 2 == 0 {
+                    let (result, slice) = send.complete_one(&wc).unwrap();
+                    result.unwrap();
+                    slice
+                } else {
+                    send.complete(&wc).unwrap().unwrap();
+                    send.reclaim()
+                };
+                let slice = slice.unwrap();
+                assert_eq!(slice[..2], [round, at]);
+                slices.push(slice);
+                old.push(wc);
+            }
+            assert!(send.reclaim().is_none());
+            assert_eq!((send.in_flight(), send.room()), (0, 4));
+        }
+        assert!(send.wr.wr_id & COUNT_MASK < 300, "it went past the last");
     }
 }

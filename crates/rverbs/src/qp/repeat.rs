@@ -6,7 +6,6 @@
 use core::fmt;
 use core::mem::MaybeUninit;
 
-use rverbs_sys::inline::ibv_post_send;
 use rverbs_sys::{IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND, ibv_qp, ibv_send_wr};
 
 use crate::ah::Ah;
@@ -15,7 +14,7 @@ use crate::provider::Errno;
 use crate::wc::{Wc, WcError};
 
 use super::queue::{COUNT_MASK, Flags, PostError, SendQueue, rdma, serial};
-use super::{Connected, Rc, Transport, Ud};
+use super::{Connected, PostSend, Rc, Transport, Ud};
 
 /// A request that is posted again and again: see [`SendQueue::repeat_send`] and its siblings.
 ///
@@ -29,6 +28,7 @@ pub struct Repeat<'q, T: Transport, B: Buf> {
     /// The request; its scatter list is in the queue's box. Its `wr_id` is the next number.
     wr: ibv_send_wr,
     qp: *mut ibv_qp,
+    post_send: PostSend,
     /// `wr_id` of the oldest request in flight.
     oldest: u64,
     /// Numbers below this can be posted without looking again.
@@ -66,6 +66,7 @@ impl<T: Transport, B: Buf> SendQueue<T, B> {
         Ok(Repeat {
             wr: *wr,
             qp: self.qp.raw.as_ptr(),
+            post_send: self.qp.post_send(),
             limit: first,
             end: first + COUNT_MASK,
             oldest: first,
@@ -137,7 +138,7 @@ impl<T: Transport, B: Buf> Repeat<'_, T, B> {
     ///
     /// # Errors
     ///
-    /// `ENOMEM` when the queue is full, or after 2⁴⁴ requests; otherwise what the provider said.
+    /// `ENOMEM` when the queue is full, or after 2⁴³ requests; otherwise what the provider said.
     #[inline]
     pub fn post(&mut self, flags: Flags) -> Result<(), Errno> {
         if self.wr.wr_id >= self.limit {
@@ -147,7 +148,7 @@ impl<T: Transport, B: Buf> Repeat<'_, T, B> {
         let mut bad = MaybeUninit::uninit();
         // SAFETY: the queue pair is live; the buffer is kept by this value, or by the queue pair, and
         // is not accessible while something is in flight.
-        let code = unsafe { ibv_post_send(self.qp, &raw mut self.wr, bad.as_mut_ptr()) };
+        let code = unsafe { (self.post_send)(self.qp, &raw mut self.wr, bad.as_mut_ptr()) };
         if code != 0 {
             return Err(Errno(code.saturating_abs()));
         }

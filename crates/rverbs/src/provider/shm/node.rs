@@ -111,8 +111,15 @@ impl Node {
 
     /// The queue pairs of this process that are alive.
     pub(super) fn live_qps(&self) -> Vec<Arc<Qp<Shm>>> {
+        let mut live = Vec::new();
+        self.live_qps_into(&mut live);
+        live
+    }
+
+    /// As [`Node::live_qps`], into a list that is used again.
+    pub(super) fn live_qps_into(&self, live: &mut Vec<Arc<Qp<Shm>>>) {
         let qps = self.qps.lock();
-        qps.values().filter_map(Weak::upgrade).collect()
+        live.extend(qps.values().filter_map(Weak::upgrade));
     }
 
     /// A process by its number, mapped once.

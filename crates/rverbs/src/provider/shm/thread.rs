@@ -20,14 +20,15 @@ const PULSE: Duration = Duration::from_millis(100);
 /// The thread's whole life, which is that of the process.
 pub(super) fn run() {
     let Ok(node) = Node::get() else { return };
+    let mut qps = Vec::new();
     loop {
         let seen = node.header.bell.rings.load(Ordering::SeqCst);
-        let qps = node.live_qps();
+        node.live_qps_into(&mut qps);
         for qp in &qps {
             service(node, qp);
         }
         let idle = qps.is_empty();
-        drop(qps);
+        qps.clear();
         wait(node.header, seen, (!idle).then_some(PULSE));
     }
 }

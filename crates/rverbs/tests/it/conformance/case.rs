@@ -18,7 +18,7 @@ use super::object::{
 
 use super::repeat::{
     a_repeated_request_counts_only_its_own, a_repeated_request_fills_the_queue_and_no_more,
-    a_repeated_request_may_be_forgotten, a_request_is_repeated,
+    a_repeated_request_may_be_forgotten, a_request_is_repeated, buffers_come_back_one_by_one,
 };
 
 type Case = (&'static str, fn(&Lab));
@@ -72,6 +72,7 @@ cases! {
     a_repeated_request_fills_the_queue_and_no_more
     a_repeated_request_counts_only_its_own
     a_repeated_request_may_be_forgotten
+    buffers_come_back_one_by_one
 }
 
 fn exchange(pair: &mut Pair<Rc>, text: &[u8]) {

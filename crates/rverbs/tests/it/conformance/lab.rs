@@ -153,6 +153,13 @@ impl<T: Connected> Side<T> {
         self.bufs.pop().unwrap().split_at(len).0.into()
     }
 
+    /// Keeps a buffer for later, as long as it is now.
+    pub(crate) fn put_back(&mut self, buf: Piece) {
+        if let Piece::Own(slice) = buf {
+            self.bufs.push(slice);
+        }
+    }
+
     pub(crate) fn poll(&mut self) -> Option<Got> {
         let mut wcs = [Wc::default(); 1];
         let [wc] = self.cq.poll(&mut wcs).unwrap() else {

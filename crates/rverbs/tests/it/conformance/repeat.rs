@@ -1,4 +1,4 @@
-//! Requests that are posted again and again.
+//! Requests that are posted again and again, and the way back of their buffers.
 
 use rverbs::qp::{Flags, Rc};
 use rverbs::wc::{Status, Wc};
@@ -106,4 +106,46 @@ pub(crate) fn a_repeated_request_may_be_forgotten(lab: &Lab) {
     let failed = write.complete(&wc).unwrap().unwrap_err();
     assert_eq!(failed.status, Status::REM_ACCESS_ERR);
     assert!(write.finish().is_some());
+}
+
+pub(crate) fn buffers_come_back_one_by_one(lab: &Lab) {
+    let mut pair = lab.pair::<Rc>();
+    let to = pair.b.shared.export();
+    let mut last = Wc::default();
+    assert!(pair.a.qp.send.complete_one(&last).is_none());
+    for round in 0..40_u8 {
+        let buf = pair.a.buf(&[round; 3]);
+        pair.a.qp.send.write(buf, to, Flags::SIGNALED).unwrap();
+        assert!(pair.a.qp.send.complete_one(&last).is_none(), "done before");
+        last = completion(&pair);
+        assert!(pair.b.qp.send.complete_one(&last).is_none(), "another's");
+        let (result, buf) = pair.a.qp.send.complete_one(&last).unwrap();
+        result.unwrap();
+        let buf = buf.unwrap();
+        assert_eq!(bytes(&buf), [round; 3]);
+        pair.a.put_back(buf);
+        let send = &mut pair.a.qp.send;
+        assert!(send.complete_one(&last).is_none() && send.complete(&last).is_none());
+        assert_eq!((send.in_flight(), send.room()), (0, 16));
+    }
+    // Silent ones before it are left to be reclaimed, and inline ones have none.
+    for round in 0..9_u8 {
+        for silent in 0..4 {
+            let buf = pair.a.buf(&[round, silent]);
+            pair.a.qp.send.write(buf, to, Flags::SILENT).unwrap();
+        }
+        let send = &mut pair.a.qp.send;
+        send.write_inline(&[1; 8], to, Flags::SIGNALED).unwrap();
+        let wc = completion(&pair);
+        let (result, none) = pair.a.qp.send.complete_one(&wc).unwrap();
+        result.unwrap();
+        assert!(none.is_none());
+        for silent in 0..4 {
+            let buf = pair.a.qp.send.reclaim().unwrap();
+            assert_eq!(bytes(&buf), [round, silent]);
+            pair.a.put_back(buf);
+        }
+        assert!(pair.a.qp.send.reclaim().is_none());
+        assert_eq!(pair.a.qp.send.room(), 16);
+    }
 }
