@@ -22,6 +22,7 @@ pub mod cli;
 pub mod core;
 pub mod diag;
 mod error;
+pub mod routing;
 pub mod run;
 
 pub use error::{Error, Result};
