@@ -10,12 +10,19 @@
 //! Every engine is a pure function of fabric and options: the same input gives the same tables on
 //! every machine and with any number of workers.
 
+pub mod credit_loops;
+pub mod quality;
+
 mod fabric;
+mod ftree;
+mod graph;
 mod origin;
 mod tables;
+mod tree;
 
 use ib_mad::id::Guid;
 
+pub use ftree::Ftree;
 pub use fabric::{End, EndKind, Fabric, FabricError, Link, MAX_LID, Owner, Place, Port, Switch, Target};
 pub use tables::{Account, BLOCK, NO_PORT, Sl, Sl2Vl, Tables};
 
@@ -80,4 +87,22 @@ pub enum RouteError {
         /// Lanes that there are.
         have: u8,
     },
+}
+
+/// The switches of these GUIDs, as far as there are such.
+fn switches_of(fabric: &Fabric, guids: &[Guid]) -> Vec<u32> {
+    (0_u32..)
+        .zip(fabric.switches())
+        .filter(|(_, it)| guids.contains(&it.guid))
+        .map(|(switch, _)| switch)
+        .collect()
+}
+
+/// All engines, the default one first.
+pub const ENGINES: &[&dyn Engine] = &[&Ftree];
+
+/// An engine by its name.
+#[must_use]
+pub fn engine(name: &str) -> Option<&'static dyn Engine> {
+    ENGINES.iter().copied().find(|it| it.name() == name)
 }
