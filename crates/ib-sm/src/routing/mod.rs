@@ -13,16 +13,31 @@
 pub mod credit_loops;
 pub mod quality;
 
+mod auto;
+mod balance;
+mod dragonfly;
 mod fabric;
 mod ftree;
+mod general;
 mod graph;
+mod grid;
+mod layer;
+mod minhop;
 mod origin;
 mod tables;
+mod torus;
 mod tree;
+mod updn;
 
 use ib_mad::id::Guid;
 
+pub use auto::Auto;
+pub use dragonfly::Dragonfly;
 pub use ftree::Ftree;
+pub use general::{Dfsssp, General, Nue};
+pub use minhop::Minhop;
+pub use torus::{Dor, Torus};
+pub use updn::{Dnup, Updn};
 pub use fabric::{End, EndKind, Fabric, FabricError, Link, MAX_LID, Owner, Place, Port, Switch, Target};
 pub use tables::{Account, BLOCK, NO_PORT, Sl, Sl2Vl, Tables};
 
@@ -99,10 +114,17 @@ fn switches_of(fabric: &Fabric, guids: &[Guid]) -> Vec<u32> {
 }
 
 /// All engines, the default one first.
-pub const ENGINES: &[&dyn Engine] = &[&Ftree];
+pub const ENGINES: &[&dyn Engine] = &[
+    &Auto, &Minhop, &Updn, &Dnup, &Ftree, &Dor, &Torus, &Dragonfly, &Dfsssp, &Nue, &General,
+];
 
 /// An engine by its name.
 #[must_use]
 pub fn engine(name: &str) -> Option<&'static dyn Engine> {
     ENGINES.iter().copied().find(|it| it.name() == name)
+}
+
+/// Virtual lanes that may be used.
+fn lanes(fabric: &Fabric, options: &Options) -> u8 {
+    fabric.vls().min(options.max_vls.unwrap_or(15)).max(1)
 }
