@@ -42,7 +42,7 @@ impl Device {
 }
 
 #[cfg(feature = "sim")]
-mod simulated {
+pub(super) mod simulated {
     use std::path::Path;
 
     use clap::Args;
@@ -91,7 +91,7 @@ mod simulated {
         }
     }
 
-    fn topology(ctx: &Context, text: &str) -> Result<Topology, Failure> {
+    pub(in crate::cli) fn topology(ctx: &Context, text: &str) -> Result<Topology, Failure> {
         let path = Path::new(text);
         if Spec::is_named(text) && !path.exists() {
             let spec: Spec = text.parse().map_err(|error: ib_sim::topo::SpecError| {

@@ -1,15 +1,19 @@
-//! The command line of `ib-diag`.
+//! The command lines of `ib-diag` and `ib-sm`.
 
 mod cmd;
 mod ctime;
 mod device;
 mod explain;
+mod fabric;
 mod render;
+mod sm;
 
 use clap::{Parser, Subcommand};
 use rdma_cli::{Context, Exit, Failure, Global, Report, Schema, Tool};
 
 use crate::diag::report::TopologyReport;
+
+pub use sm::Sm;
 
 /// Looks at an InfiniBand subnet without changing it.
 #[derive(Debug, Parser)]

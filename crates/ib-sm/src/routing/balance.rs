@@ -91,40 +91,59 @@ impl Loads {
 /// once more with the loads of all others known.
 pub(super) fn shortest(graph: &Graph, targets: &Targets, again: usize, ways: &mut Ways, loads: &mut Loads) {
     let order = turns_of(targets);
-    // The switches in the order of their distance, once for every switch with destinations.
     let mut cost = vec![0_u64; graph.n];
-    let (mut hops, mut queue) = (Vec::new(), Vec::new());
+    let mut rings: Vec<Option<Rings>> = (0..graph.n).map(|_| None).collect();
     for round in 0..=again {
         for &column in &order {
             let target = &targets.all[column as usize];
-            graph.hops_to(target.switch, &mut hops, &mut queue);
+            let rings = rings[target.switch as usize].get_or_insert_with(|| Rings::around(graph, target.switch));
             let next = ways.of_mut(column as usize);
             let end = is_end(target);
             if round > 0 {
                 if !end {
                     continue;
                 }
-                loads.remove(graph, next, &queue);
+                loads.remove(graph, next, &rings.order);
             }
             cost[target.switch as usize] = 0;
-            for &switch in queue.iter().skip(1) {
-                let nearer = hops[switch as usize] - 1;
+            for &switch in rings.order.iter().skip(1) {
+                let nearer = rings.hops[switch as usize].wrapping_sub(1);
                 let mut best = (u64::MAX, NONE);
                 for channel in graph.out(switch) {
                     let there = graph.to[channel] as usize;
-                    if hops[there] == nearer {
+                    if rings.hops[there] == nearer {
                         let load = loads.of[channel];
                         // The square, so that a busy channel weighs more than two half as busy.
                         let sum = cost[there].saturating_add(load.saturating_mul(load));
-                        best = best.min((sum, channel as u32));
+                        if sum < best.0 {
+                            best = (sum, channel as u32);
+                        }
                     }
                 }
                 cost[switch as usize] = best.0;
                 next[switch as usize] = best.1;
             }
             if end {
-                loads.add(graph, next, &queue);
+                loads.add(graph, next, &rings.order);
             }
+        }
+    }
+}
+
+/// The switches around one, the nearest first. Hops are kept modulo 256, which tells neighbours
+/// apart all the same.
+struct Rings {
+    order: Vec<u32>,
+    hops: Vec<u8>,
+}
+
+impl Rings {
+    fn around(graph: &Graph, target: u32) -> Self {
+        let (mut hops, mut order) = (Vec::new(), Vec::new());
+        graph.hops_to(target, &mut hops, &mut order);
+        Self {
+            hops: hops.iter().map(|it| it % 256).map(|it| it as u8).collect(),
+            order,
         }
     }
 }

@@ -252,26 +252,37 @@ impl Costs {
     ) {
         let here = targets.at(target);
         let first = targets.first[target as usize] as usize;
-        let mut below: Vec<(u32, u32)> = Vec::new();
+        let numbers = &numbers[first..first + here.len()];
+        // By rank and destination: its turn there, the place that it wants above, and its turn there.
+        let turns: Vec<Vec<(u32, u32, u32)>> = tree
+            .divider
+            .iter()
+            .zip(&tree.width)
+            .map(|(&divider, &width)| {
+                let turn = |&it: &u32| (u64::from(it) / divider) as u32;
+                numbers.iter().map(turn).map(|it| (it, it % width, it / width)).collect()
+            })
+            .collect();
+        let mut some: Vec<(u32, u32)> = Vec::new();
         for switch in 0..graph.n as u32 {
             let at = switch as usize;
             let cost = self.cost[at];
+            let slots = columns[at..].iter_mut().step_by(graph.n);
             if switch == target || cost == FAR {
-                for (number, it) in here.iter().enumerate() {
-                    columns[number * graph.n + at] = if switch == target { it.port } else { NO_PORT };
+                for (slot, it) in slots.zip(here) {
+                    *slot = if switch == target { it.port } else { NO_PORT };
                 }
                 continue;
             }
             if let Some(&channel) = self.valley.get(at).filter(|&&it| it != super::graph::NONE) {
-                for number in 0..here.len() {
-                    columns[number * graph.n + at] = graph.port[channel as usize];
-                }
+                slots.for_each(|slot| *slot = graph.port[channel as usize]);
                 continue;
             }
             let rank = tree.rank[at];
+            let turns = &turns[usize::from(rank)];
             if self.down[at] {
-                below.clear();
-                below.extend(
+                some.clear();
+                some.extend(
                     graph
                         .neighbours(switch)
                         .filter(|(there, _)| {
@@ -280,31 +291,25 @@ impl Costs {
                         })
                         .map(|(_, range)| (range.start as u32, range.end as u32)),
                 );
-                let divider = tree.divider[usize::from(rank)];
-                for number in 0..here.len() {
-                    let turn = u64::from(numbers[first + number]) / divider;
-                    columns[number * graph.n + at] = pick(graph, &below, turn);
+                for (slot, &(turn, ..)) in slots.zip(turns) {
+                    *slot = pick(graph, &some, turn);
                 }
                 continue;
             }
-            let slots = ups.of(switch);
-            let divider = tree.divider[usize::from(rank)];
-            let width = u64::from(tree.width[usize::from(rank)]);
+            let above = ups.of(switch);
             let good = |&(from, to): &(u32, u32)| {
                 from < to && self.cost[graph.to[from as usize] as usize] + 1 == cost
             };
-            below.clear();
-            for number in 0..here.len() {
-                let turn = u64::from(numbers[first + number]) / divider;
-                let beyond = turn / width;
-                let wanted = slots[(turn % width) as usize];
-                columns[number * graph.n + at] = if good(&wanted) {
+            some.clear();
+            for (slot, &(_, wanted, beyond)) in slots.zip(turns) {
+                let wanted = above[wanted as usize];
+                *slot = if good(&wanted) {
                     pick_of(graph, wanted, beyond)
                 } else {
-                    if below.is_empty() {
-                        below.extend(slots.iter().copied().filter(|it| good(it)));
+                    if some.is_empty() {
+                        some.extend(above.iter().copied().filter(|it| good(it)));
                     }
-                    pick(graph, &below, beyond)
+                    pick(graph, &some, beyond)
                 };
             }
         }
@@ -314,15 +319,18 @@ impl Costs {
 }
 
 /// One of some bundles of parallel cables, and one cable of it.
-fn pick(graph: &Graph, bundles: &[(u32, u32)], turn: u64) -> u8 {
-    let count = bundles.len() as u64;
-    match bundles.get((turn % count.max(1)) as usize) {
-        Some(&bundle) => pick_of(graph, bundle, if count == 1 { turn } else { turn / count }),
-        None => NO_PORT,
+fn pick(graph: &Graph, bundles: &[(u32, u32)], turn: u32) -> u8 {
+    match *bundles {
+        [] => NO_PORT,
+        [only] => pick_of(graph, only, turn),
+        _ => {
+            let count = bundles.len() as u32;
+            pick_of(graph, bundles[(turn % count) as usize], turn / count)
+        }
     }
 }
 
-fn pick_of(graph: &Graph, (from, to): (u32, u32), turn: u64) -> u8 {
-    let channel = u64::from(from) + turn % u64::from(to - from).max(1);
+fn pick_of(graph: &Graph, (from, to): (u32, u32), turn: u32) -> u8 {
+    let channel = if from + 1 == to { from } else { from + turn % (to - from) };
     graph.port[channel as usize]
 }

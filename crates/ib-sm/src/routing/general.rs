@@ -95,13 +95,18 @@ impl Engine for Nue {
         let mut router = Router::new(&graph, fabric, &all_turns, lanes(fabric, options));
         let all = turns_of(&router.targets);
         let count = router.layers.len();
-        router.scale = 1;
+        for layer in &mut router.layers {
+            layer.escape(&router.escape);
+        }
         for (number, column) in all.into_iter().enumerate() {
             router.confine(column as usize, number % count, true);
         }
         Ok(router.finish(fabric, "nue"))
     }
 }
+
+/// What may be spent on trying, in channels looked at.
+const BUDGET: u64 = 1_500_000_000;
 
 /// Routes any fabric.
 pub(super) fn general(fabric: &Fabric, graph: &Graph, options: &Options) -> Tables {
@@ -110,54 +115,67 @@ pub(super) fn general(fabric: &Fabric, graph: &Graph, options: &Options) -> Tabl
     shortest(graph, &router.targets, 1, &mut router.ways, &mut router.loads);
     let sum: u64 = router.loads.of.iter().sum();
     router.scale = (sum / graph.channels().max(1) as u64).max(1);
-    let hard = router.layers_of_paths();
-    if hard.is_empty() {
+    if router.layers_of_paths().is_empty() {
         return router.finish(fabric, "general");
     }
+    let weights = router.turn_weights();
+    let whole = router.targets.all.len() as u64 * graph.channels() as u64 * 2;
+    let mut left = BUDGET;
+    let mut best: Option<Attempt> = None;
+    let mut consider = |attempt: Attempt| {
+        if best.as_ref().is_none_or(|best| attempt.score() < best.score()) {
+            best = Some(attempt);
+        }
+    };
     if router.layers.len() > 1 {
-        router.reroute(&hard);
+        consider(router.mixed());
+    } else {
+        let mut ways = Ways::new(graph.n, router.targets.all.len());
+        let mut loads = Loads::new(graph);
+        let height = heights(graph, &[centre(graph)]);
+        up_down(graph, &router.targets, &height, 1, &mut ways, &mut loads);
+        consider(Attempt {
+            levels: vec![0; graph.n * router.targets.all.len()],
+            ways,
+            max: loads.max(),
+            total: loads.of.iter().sum(),
+            how: "up and down from a switch in the middle".to_owned(),
+        });
+    }
+    for percent in [100, 0, 50, 80, 25] {
+        if left < whole {
+            break;
+        }
+        left -= whole;
+        consider(router.confined(&all_turns, &weights[..weights.len() * percent / 100]));
+    }
+    if let Some(best) = best {
+        (router.ways, router.levels) = (best.ways, best.levels);
         let mut tables = router.finish(fabric, "general");
-        tables.account.notes.push(format!(
-            "{} of {} destinations took detours to fit into the lanes",
-            hard.len(),
-            router.targets.all.len()
-        ));
+        tables.account.notes.push(best.how);
         return tables;
     }
-    // One lane: what the best ways use most first, in a lane that knows of none of them yet.
-    let weights = router.turn_weights();
-    let mut layer = Layer::new(graph, &all_turns);
-    layer.escape(&router.escape);
-    for (_, input, output) in weights {
-        layer.add(input, output, true);
+    router.finish(fabric, "general")
+}
+
+/// One way of doing it.
+struct Attempt {
+    ways: Ways,
+    levels: Vec<u8>,
+    max: u64,
+    total: u64,
+    how: String,
+}
+
+impl Attempt {
+    const fn score(&self) -> (u64, u64) {
+        (self.max, self.total)
     }
-    router.layers[0] = layer;
-    router.loads = Loads::new(graph);
-    for column in turns_of(&router.targets) {
-        router.confine(column as usize, 0, true);
-    }
-    for column in turns_of(&router.targets) {
-        if is_end(&router.targets.all[column as usize]) {
-            router.unload(column as usize);
-            router.confine(column as usize, 0, true);
-        }
-    }
-    let mut ways = Ways::new(graph.n, router.targets.all.len());
-    let mut loads = Loads::new(graph);
-    let height = heights(graph, &[centre(graph)]);
-    up_down(graph, &router.targets, &height, 1, &mut ways, &mut loads);
-    let mut note = "one lane: the turns of the best ways";
-    if loads.max() < router.loads.max() {
-        (router.ways, router.loads) = (ways, loads);
-        note = "one lane: up and down from a switch in the middle";
-    }
-    let mut tables = router.finish(fabric, "general");
-    tables.account.notes.push(note.to_owned());
-    tables
 }
 
 struct Router<'a> {
     graph: &'a Graph,
+    turns: &'a [u32],
     targets: Targets,
     layers: Vec<Layer<'a>>,
     escape: Escape,
@@ -181,16 +199,11 @@ impl<'a> Router<'a> {
     fn new(graph: &'a Graph, fabric: &Fabric, turns: &'a [u32], lanes: u8) -> Self {
         let targets = Targets::new(fabric, graph);
         let escape = Escape::new(graph);
-        let layers = (0..lanes.max(1))
-            .map(|_| {
-                let mut layer = Layer::new(graph, turns);
-                layer.escape(&escape);
-                layer
-            })
-            .collect();
+        let layers = (0..lanes.max(1)).map(|_| Layer::new(graph, turns)).collect();
         let columns = targets.all.len();
         Self {
             graph,
+            turns,
             layers,
             escape,
             ways: Ways::new(graph.n, columns),
@@ -223,23 +236,27 @@ impl<'a> Router<'a> {
                 for (level, layer) in (0_u8..).zip(&mut self.layers) {
                     added.clear();
                     let mut at = next[source];
-                    let mut ok = true;
+                    let mut refused = None;
                     while at != NONE {
                         let onward = next[graph.to[at as usize] as usize];
                         if onward != NONE && !layer.has(at, onward) {
                             if !layer.add(at, onward, added.is_empty()) {
-                                ok = false;
+                                refused = Some((at, onward));
                                 break;
                             }
                             added.push((at, onward));
                         }
                         at = onward;
                     }
-                    if ok {
+                    let Some((input, output)) = refused else {
                         given = level;
                         break;
-                    }
+                    };
                     for &(input, output) in &added {
+                        layer.remove(input, output);
+                    }
+                    // What is refused by what stays need not be asked for again.
+                    if !added.is_empty() && layer.add(input, output, true) {
                         layer.remove(input, output);
                     }
                 }
@@ -297,8 +314,18 @@ impl<'a> Router<'a> {
         all
     }
 
-    /// Routes destinations anew, each inside of one lane.
-    fn reroute(&mut self, hard: &[u32]) {
+    /// Paths by the fewest hops as far as they fit; other destinations each inside of one lane.
+    /// The last lane has the spanning tree in it.
+    fn mixed(&mut self) -> Attempt {
+        let graph = self.graph;
+        let index = self.turns;
+        for layer in &mut self.layers {
+            *layer = Layer::new(graph, index);
+        }
+        let last = self.layers.len() - 1;
+        self.layers[last].escape(&self.escape);
+        self.escaped = 0;
+        let hard = self.layers_of_paths();
         let columns = self.targets.all.len();
         for (number, &column) in hard.iter().enumerate() {
             let column = column as usize;
@@ -306,14 +333,69 @@ impl<'a> Router<'a> {
                 self.unload(column);
             }
             let count = self.layers.len();
-            let done = (0..count).find(|step| {
-                let level = (number + step) % count;
-                self.confine(column, level, *step + 1 == count)
-            });
-            let level = (number + done.unwrap_or(count - 1)) % count;
-            for source in 0..self.graph.n {
-                self.levels[source * columns + column] = level as u8;
+            let mut order: Vec<usize> = (0..count).map(|step| (number + step) % count).collect();
+            // Where nothing else helps, the lane with the tree.
+            order.push(last);
+            let tries = order.len();
+            let done = order
+                .iter()
+                .enumerate()
+                .find(|&(at, &level)| self.confine(column, level, at + 1 == tries))
+                .map_or(last, |(_, &level)| level);
+            for source in 0..graph.n {
+                self.levels[source * columns + column] = done as u8;
             }
+        }
+        let how = format!("{} of {columns} destinations were routed inside of a lane", hard.len());
+        self.attempt(how)
+    }
+
+    /// Every destination inside of one lane. The turns that are given are taken in first.
+    fn confined(&mut self, index: &'a [u32], seeds: &[(Reverse<u64>, u32, u32)]) -> Attempt {
+        let graph = self.graph;
+        let mut first = Layer::new(graph, index);
+        first.escape(&self.escape);
+        for &(_, input, output) in seeds {
+            first.add(input, output, true);
+        }
+        for layer in &mut self.layers {
+            layer.copy(&first);
+        }
+        self.loads = Loads::new(graph);
+        let columns = self.targets.all.len();
+        let count = self.layers.len();
+        self.escaped = 0;
+        for again in [false, true] {
+            for (number, column) in turns_of(&self.targets).into_iter().enumerate() {
+                let column = column as usize;
+                if again {
+                    if !is_end(&self.targets.all[column]) {
+                        continue;
+                    }
+                    self.unload(column);
+                }
+                let level = number % count;
+                self.confine(column, level, true);
+                for source in 0..graph.n {
+                    self.levels[source * columns + column] = level as u8;
+                }
+            }
+        }
+        let how = format!("all destinations were routed inside of a lane, {} turns of the best ways first", seeds.len());
+        self.attempt(how)
+    }
+
+    fn attempt(&mut self, mut how: String) -> Attempt {
+        if self.escaped > 0 {
+            how.push_str(&format!("; {} times along a spanning tree", self.escaped));
+        }
+        let columns = self.targets.all.len();
+        Attempt {
+            ways: std::mem::replace(&mut self.ways, Ways::new(self.graph.n, columns)),
+            levels: std::mem::replace(&mut self.levels, vec![NO_LEVEL; self.graph.n * columns]),
+            max: self.loads.max(),
+            total: self.loads.of.iter().sum(),
+            how,
         }
     }
 
@@ -428,9 +510,6 @@ impl<'a> Router<'a> {
         tables.account.shape =
             format!("graph of {} switches and {} cables", self.graph.n, self.graph.channels() / 2);
         (tables.account.sls, tables.account.vls) = (used, used);
-        if self.escaped > 0 {
-            tables.account.notes.push(format!("{} destinations are reached along a spanning tree", self.escaped));
-        }
         tables
     }
 }

@@ -145,6 +145,13 @@ impl<'a> Layer<'a> {
         true
     }
 
+    /// Becomes like another.
+    pub(super) fn copy(&mut self, other: &Self) {
+        self.place.clone_from(&other.place);
+        self.present.clone_from(&other.present);
+        self.blocked.clone_from(&other.blocked);
+    }
+
     /// Takes in the turns of a spanning tree, by which everything stays reachable.
     pub(super) fn escape(&mut self, tree: &Escape) {
         for channel in 0..self.graph.channels() as u32 {

@@ -11,7 +11,9 @@
 //! every machine and with any number of workers.
 
 pub mod credit_loops;
+pub mod dump;
 pub mod quality;
+pub mod report;
 
 mod auto;
 mod balance;

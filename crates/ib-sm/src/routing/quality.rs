@@ -13,6 +13,9 @@ use super::fabric::{Fabric, Owner};
 use super::graph::{Graph, NONE, is_end};
 use super::tables::{NO_PORT, Tables};
 
+/// Destinations whose columns are read at once.
+const TILE: usize = 32;
+
 /// Pairs without a way that are named.
 const NAMED: usize = 10;
 
@@ -310,17 +313,32 @@ impl<'a> Judge<'a> {
         let (mut hops_sum, mut least_sum) = (0_u64, 0_u64);
         let mut lids: Vec<_> = fabric.targets().collect();
         lids.sort_by_key(|it| (it.switch, it.lid));
-        for target in lids {
+        // Without lanes, what is carried need not be told apart.
+        let simple = lanes == 1;
+        let mut tile = Vec::new();
+        for (number, &target) in lids.iter().enumerate() {
+            // Rows are read for some destinations at once: a column is a cache miss for each byte.
+            if number % TILE == 0 {
+                let some = &lids[number..(number + TILE).min(lids.len())];
+                tile.resize(some.len() * graph.n, NO_PORT);
+                for switch in 0..graph.n {
+                    let row = tables.lft(switch as u32);
+                    for (at, it) in some.iter().enumerate() {
+                        let port = row.get(usize::from(it.lid)).copied().unwrap_or(NO_PORT);
+                        tile[at * graph.n + switch] = port;
+                    }
+                }
+            }
+            let ports = &tile[number % TILE * graph.n..][..graph.n];
             tree.next.clear();
-            tree.next.extend((0..graph.n as u32).map(|switch| {
-                let port = tables.port(switch, target.lid);
+            tree.next.extend((0_u32..).zip(ports).map(|(switch, &port)| {
                 if port == NO_PORT || switch == target.switch {
                     NONE
                 } else {
                     graph.channel(switch, port)
                 }
             }));
-            let arrives = tables.port(target.switch, target.lid) == target.port;
+            let arrives = ports[target.switch as usize] == target.port;
             tree.follow(graph, target.switch, arrives);
             if known != target.switch {
                 known = target.switch;
@@ -384,6 +402,20 @@ impl<'a> Judge<'a> {
                 let at = switch as usize;
                 let output = tree.next[at];
                 if output == NONE {
+                    continue;
+                }
+                if simple {
+                    let there = graph.to[output as usize] as usize;
+                    if flow[at] > 0 || self.scope.switches {
+                        dependencies.carry(output, 1);
+                        if tree.next[there] != NONE {
+                            dependencies.turn(output, 0, tree.next[there], 0);
+                        }
+                    }
+                    if counted && end {
+                        self.load[output as usize] += flow[at];
+                    }
+                    flow[there] += flow[at];
                     continue;
                 }
                 let out_port = graph.port[output as usize];

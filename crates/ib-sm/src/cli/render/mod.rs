@@ -1,3 +1,4 @@
 //! Reports as text.
 
 pub(super) mod topology;
+pub(super) mod routing;

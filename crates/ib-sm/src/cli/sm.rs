@@ -1,0 +1,51 @@
+//! The command line of `ib-sm`.
+
+use clap::{Parser, Subcommand};
+use rdma_cli::{Context, Exit, Failure, Global, Report, Schema, Tool};
+
+use super::cmd;
+use crate::routing::report::RoutingReport;
+
+/// Routes an InfiniBand subnet, and judges how it is routed.
+#[derive(Debug, Parser)]
+#[command(name = "ib-sm", version, about, after_help = EXAMPLES)]
+pub struct Sm {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    cmd: Cmd,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ib-sm route fat-tree:648                         what a fabric is, and how good its routing is
+  ib-sm route fabric.net --engine updn --json      with another engine, for machines
+  ib-sm route fabric.net --dump DIR                its tables, in the files of OpenSM
+  ib-sm verify fabric.net --tables opensm.fdbs     how good the tables of OpenSM are";
+
+#[derive(Debug, Subcommand)]
+enum Cmd {
+    Route(cmd::route::Route),
+    Verify(cmd::verify::Verify),
+}
+
+impl Report for RoutingReport {
+    const SCHEMA: &'static str = "ib-sm/routing/1";
+}
+
+impl Tool for Sm {
+    fn global(&self) -> &Global {
+        &self.global
+    }
+
+    fn schemas() -> Vec<Schema> {
+        vec![Schema::of::<RoutingReport>()]
+    }
+
+    fn run(self, ctx: &mut Context) -> Result<Exit, Failure> {
+        match self.cmd {
+            Cmd::Route(cmd) => cmd.run(ctx),
+            Cmd::Verify(cmd) => cmd.run(ctx),
+        }
+    }
+}
