@@ -7,6 +7,7 @@
 mod discovery;
 mod firmware;
 mod race;
+mod routing;
 
 use anyhow::{Context, Result, bail};
 
@@ -14,7 +15,7 @@ use crate::workspace::{Workspace, cargo, shown};
 use race::Race;
 
 /// The races, by name.
-const RACES: &[Race] = &[discovery::RACE, firmware::RACE];
+const RACES: &[Race] = &[discovery::RACE, firmware::RACE, routing::RACE];
 
 /// Measures: criterion benches, and races with the peers.
 #[derive(clap::Args)]

@@ -17,8 +17,9 @@ pub(super) fn load(ctx: &Context, text: &str) -> Result<Fabric, Failure> {
         let bytes = read_file(path, MAX_FILE)?;
         let subnet = String::from_utf8_lossy(&bytes);
         if dump::is_subnet(&subnet) {
-            return dump::read_subnet(&subnet)
-                .map_err(|error| Failure::new(Exit::Input, "subnet-file", format!("{text}: {error}")));
+            return dump::read_subnet(&subnet).map_err(|error| {
+                Failure::new(Exit::Input, "subnet-file", format!("{text}: {error}"))
+            });
         }
     }
     simulated(ctx, text)
@@ -33,7 +34,11 @@ fn simulated(ctx: &Context, text: &str) -> Result<Fabric, Failure> {
 #[cfg(not(feature = "sim"))]
 fn simulated(_: &Context, text: &str) -> Result<Fabric, Failure> {
     let _ = unfit;
-    Err(Failure::new(Exit::Input, "subnet-file", format!("{text} is no opensm-subnet.lst")))
+    Err(Failure::new(
+        Exit::Input,
+        "subnet-file",
+        format!("{text} is no opensm-subnet.lst"),
+    ))
 }
 
 fn unfit(text: &str, error: &FabricError) -> Failure {

@@ -28,10 +28,16 @@ impl Engine for Auto {
             Ok(routed) if routed.valleys == 0 || has_no_loops(fabric, &routed.tables) => {
                 return Ok(routed.tables);
             }
-            Ok(_) => notes.push("ftree: some hosts are reached only down and up again, in a circle".to_owned()),
+            Ok(_) => notes.push(
+                "ftree: some hosts are reached only down and up again, in a circle".to_owned(),
+            ),
             Err(why) => notes.push(format!("ftree: {why}")),
         }
-        let rings = if lanes(fabric, options) >= 2 { Rings::DateLine } else { Rings::Cut };
+        let rings = if lanes(fabric, options) >= 2 {
+            Rings::DateLine
+        } else {
+            Rings::Cut
+        };
         let mut others = [
             grid(fabric, &graph, options, rings, "torus"),
             dragonfly::run(fabric, &graph, options),

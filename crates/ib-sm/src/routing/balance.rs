@@ -89,14 +89,21 @@ impl Loads {
 
 /// Fills the ways by the fewest hops: first one destination after the other, then `again` times each
 /// once more with the loads of all others known.
-pub(super) fn shortest(graph: &Graph, targets: &Targets, again: usize, ways: &mut Ways, loads: &mut Loads) {
+pub(super) fn shortest(
+    graph: &Graph,
+    targets: &Targets,
+    again: usize,
+    ways: &mut Ways,
+    loads: &mut Loads,
+) {
     let order = turns_of(targets);
     let mut cost = vec![0_u64; graph.n];
     let mut rings: Vec<Option<Rings>> = (0..graph.n).map(|_| None).collect();
     for round in 0..=again {
         for &column in &order {
             let target = &targets.all[column as usize];
-            let rings = rings[target.switch as usize].get_or_insert_with(|| Rings::around(graph, target.switch));
+            let rings = rings[target.switch as usize]
+                .get_or_insert_with(|| Rings::around(graph, target.switch));
             let next = ways.of_mut(column as usize);
             let end = is_end(target);
             if round > 0 {

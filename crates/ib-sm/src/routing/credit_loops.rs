@@ -82,7 +82,10 @@ impl<'a> Dependencies<'a> {
 
     /// Channels and lanes that carry anything.
     pub(super) fn carrying(&self) -> usize {
-        self.used.iter().map(|lanes| lanes.count_ones() as usize).sum()
+        self.used
+            .iter()
+            .map(|lanes| lanes.count_ones() as usize)
+            .sum()
     }
 
     fn successors(&self, node: usize, mut each: impl FnMut(usize)) {
@@ -133,7 +136,9 @@ impl<'a> Dependencies<'a> {
                 }
             });
         }
-        let mut free: Vec<usize> = (0..nodes).filter(|&it| !gone[it] && onward[it] == 0).collect();
+        let mut free: Vec<usize> = (0..nodes)
+            .filter(|&it| !gone[it] && onward[it] == 0)
+            .collect();
         while let Some(node) = free.pop() {
             gone[node] = true;
             left -= 1;

@@ -61,7 +61,12 @@ impl Groups {
             }
             let common: Vec<usize> = near[switch as usize]
                 .iter()
-                .map(|&it| near[it as usize].iter().filter(|&&it| mark[it as usize] == switch).count())
+                .map(|&it| {
+                    near[it as usize]
+                        .iter()
+                        .filter(|&&it| mark[it as usize] == switch)
+                        .count()
+                })
                 .collect();
             let top = common.iter().copied().max().unwrap_or(0);
             let mut group = vec![switch];
@@ -75,10 +80,14 @@ impl Groups {
             group.sort_unstable();
             let whole = group.iter().all(|&a| {
                 of[a as usize] == NONE
-                    && group.iter().all(|b| a == *b || near[a as usize].binary_search(b).is_ok())
+                    && group
+                        .iter()
+                        .all(|b| a == *b || near[a as usize].binary_search(b).is_ok())
             });
             if group.len() < 3 || !whole {
-                return Err("there are no groups in which all switches are joined with all".to_owned());
+                return Err(
+                    "there are no groups in which all switches are joined with all".to_owned(),
+                );
             }
             for &it in &group {
                 of[it as usize] = count;
@@ -89,7 +98,10 @@ impl Groups {
         let count = count as usize;
         let mut global = vec![Vec::new(); count * count];
         for channel in 0..graph.channels() {
-            let (a, b) = (of[graph.from[channel] as usize], of[graph.to[channel] as usize]);
+            let (a, b) = (
+                of[graph.from[channel] as usize],
+                of[graph.to[channel] as usize],
+            );
             if a != b {
                 global[a as usize * count + b as usize].push(channel as u32);
             }
@@ -136,7 +148,11 @@ pub(super) fn run(fabric: &Fabric, graph: &Graph, options: &Options) -> Result<T
     let mut order: Vec<usize> = (0..targets.all.len()).collect();
     order.sort_by_key(|&at| {
         let it = &targets.all[at];
-        (!is_end(it), at - firsts[it.switch as usize] as usize, it.switch)
+        (
+            !is_end(it),
+            at - firsts[it.switch as usize] as usize,
+            it.switch,
+        )
     });
     targets.all = order.into_iter().map(|at| targets.all[at]).collect();
     let mut tables = Tables::empty(fabric);
@@ -153,7 +169,11 @@ pub(super) fn run(fabric: &Fabric, graph: &Graph, options: &Options) -> Result<T
                 .min_by_key(|&channel| load[channel])
         };
         for switch in 0..graph.n as u32 {
-            let weight = if is_end(it) { u64::from(graph.hosts[switch as usize]) } else { 0 };
+            let weight = if is_end(it) {
+                u64::from(graph.hosts[switch as usize])
+            } else {
+                0
+            };
             if switch == target {
                 column[switch as usize] = it.port;
                 continue;
@@ -163,10 +183,17 @@ pub(super) fn run(fabric: &Fabric, graph: &Graph, options: &Options) -> Result<T
                 continue;
             }
             let gates = &groups.global[group as usize * groups.count + home as usize];
-            let own = gates.iter().copied().filter(|&gate| graph.from[gate as usize] == switch);
+            let own = gates
+                .iter()
+                .copied()
+                .filter(|&gate| graph.from[gate as usize] == switch);
             let last = |gate: u32| {
                 let arrives = graph.to[gate as usize];
-                if arrives == target { None } else { best(arrives, target, &load) }
+                if arrives == target {
+                    None
+                } else {
+                    best(arrives, target, &load)
+                }
             };
             let cost = |gate: u32| load[gate as usize] + last(gate).map_or(0, |it| load[it]);
             let channel = match own.min_by_key(|&gate| cost(gate)) {

@@ -403,8 +403,14 @@ mod tests {
         fabric.connect(Place::End(e), at, Link::default());
         let fabric = fabric.finish().unwrap();
         assert_eq!(fabric.top_lid(), 7);
-        let targets: Vec<_> = fabric.targets().map(|t| (t.lid, t.switch, t.port)).collect();
-        assert_eq!(targets, [(1, 0, 0), (4, 0, 3), (5, 0, 3), (6, 0, 3), (7, 0, 3)]);
+        let targets: Vec<_> = fabric
+            .targets()
+            .map(|t| (t.lid, t.switch, t.port))
+            .collect();
+        assert_eq!(
+            targets,
+            [(1, 0, 0), (4, 0, 3), (5, 0, 3), (6, 0, 3), (7, 0, 3)]
+        );
         assert_eq!(fabric.owner(3), None);
     }
 
@@ -413,7 +419,10 @@ mod tests {
         let mut twice = Fabric::new();
         twice.add_switch(switch(1, 5));
         twice.add_end(end(16, 4, 2));
-        assert!(matches!(twice.finish(), Err(FabricError::LidTwice { lid: 5, .. })));
+        assert!(matches!(
+            twice.finish(),
+            Err(FabricError::LidTwice { lid: 5, .. })
+        ));
         let mut beyond = Fabric::new();
         beyond.add_end(end(16, 0xbfff, 1));
         assert!(matches!(beyond.finish(), Err(FabricError::LidRange { .. })));

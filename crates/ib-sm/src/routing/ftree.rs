@@ -210,14 +210,19 @@ impl Costs {
             }
         }
         let tops = &tree.by_rank[usize::from(tree.top)];
-        left += tops.iter().filter(|&&it| self.cost[it as usize] == FAR).count();
+        left += tops
+            .iter()
+            .filter(|&&it| self.cost[it as usize] == FAR)
+            .count();
         if left == 0 {
             return 0;
         }
         // What is left reaches those that have a way, by the fewest hops.
         self.valley.resize(graph.n, super::graph::NONE);
         self.queue.clear();
-        let mut known: Vec<u32> = (0..graph.n as u32).filter(|&it| self.cost[it as usize] != FAR).collect();
+        let mut known: Vec<u32> = (0..graph.n as u32)
+            .filter(|&it| self.cost[it as usize] != FAR)
+            .collect();
         known.sort_by_key(|&it| self.cost[it as usize]);
         self.queue.extend(known);
         let mut valleys = 0;
@@ -260,7 +265,11 @@ impl Costs {
             .zip(&tree.width)
             .map(|(&divider, &width)| {
                 let turn = |&it: &u32| (u64::from(it) / divider) as u32;
-                numbers.iter().map(turn).map(|it| (it, it % width, it / width)).collect()
+                numbers
+                    .iter()
+                    .map(turn)
+                    .map(|it| (it, it % width, it / width))
+                    .collect()
             })
             .collect();
         let mut some: Vec<(u32, u32)> = Vec::new();
@@ -287,7 +296,9 @@ impl Costs {
                         .neighbours(switch)
                         .filter(|(there, _)| {
                             let there = *there as usize;
-                            tree.rank[there] < rank && self.down[there] && self.cost[there] + 1 == cost
+                            tree.rank[there] < rank
+                                && self.down[there]
+                                && self.cost[there] + 1 == cost
                         })
                         .map(|(_, range)| (range.start as u32, range.end as u32)),
                 );
@@ -331,6 +342,10 @@ fn pick(graph: &Graph, bundles: &[(u32, u32)], turn: u32) -> u8 {
 }
 
 fn pick_of(graph: &Graph, (from, to): (u32, u32), turn: u32) -> u8 {
-    let channel = if from + 1 == to { from } else { from + turn % (to - from) };
+    let channel = if from + 1 == to {
+        from
+    } else {
+        from + turn % (to - from)
+    };
     graph.port[channel as usize]
 }

@@ -65,7 +65,13 @@ impl Engine for Dfsssp {
         let all_turns = turns(&graph);
         let have = lanes(fabric, options);
         let mut router = Router::new(&graph, fabric, &all_turns, have);
-        shortest(&graph, &router.targets, 0, &mut router.ways, &mut router.loads);
+        shortest(
+            &graph,
+            &router.targets,
+            0,
+            &mut router.ways,
+            &mut router.loads,
+        );
         if !router.layers_of_paths().is_empty() {
             return Err(RouteError::Lanes {
                 engine: "dfsssp",
@@ -112,7 +118,13 @@ const BUDGET: u64 = 1_500_000_000;
 pub(super) fn general(fabric: &Fabric, graph: &Graph, options: &Options) -> Tables {
     let all_turns = turns(graph);
     let mut router = Router::new(graph, fabric, &all_turns, lanes(fabric, options));
-    shortest(graph, &router.targets, 1, &mut router.ways, &mut router.loads);
+    shortest(
+        graph,
+        &router.targets,
+        1,
+        &mut router.ways,
+        &mut router.loads,
+    );
     let sum: u64 = router.loads.of.iter().sum();
     router.scale = (sum / graph.channels().max(1) as u64).max(1);
     if router.layers_of_paths().is_empty() {
@@ -123,7 +135,10 @@ pub(super) fn general(fabric: &Fabric, graph: &Graph, options: &Options) -> Tabl
     let mut left = BUDGET;
     let mut best: Option<Attempt> = None;
     let mut consider = |attempt: Attempt| {
-        if best.as_ref().is_none_or(|best| attempt.score() < best.score()) {
+        if best
+            .as_ref()
+            .is_none_or(|best| attempt.score() < best.score())
+        {
             best = Some(attempt);
         }
     };
@@ -199,7 +214,9 @@ impl<'a> Router<'a> {
     fn new(graph: &'a Graph, fabric: &Fabric, turns: &'a [u32], lanes: u8) -> Self {
         let targets = Targets::new(fabric, graph);
         let escape = Escape::new(graph);
-        let layers = (0..lanes.max(1)).map(|_| Layer::new(graph, turns)).collect();
+        let layers = (0..lanes.max(1))
+            .map(|_| Layer::new(graph, turns))
+            .collect();
         let columns = targets.all.len();
         Self {
             graph,
@@ -280,7 +297,13 @@ impl<'a> Router<'a> {
         let mut weight = vec![0_u64; index.last().copied().unwrap_or(0) as usize];
         let mut flow = vec![0_u64; graph.n];
         let (mut hops, mut order) = (Vec::new(), Vec::new());
-        for (column, it) in self.targets.all.iter().enumerate().filter(|(_, it)| is_end(it)) {
+        for (column, it) in self
+            .targets
+            .all
+            .iter()
+            .enumerate()
+            .filter(|(_, it)| is_end(it))
+        {
             let next = self.ways.of(column);
             ordered(graph, next, it.switch, &mut hops, &mut order);
             for (flow, &hosts) in flow.iter_mut().zip(&graph.hosts) {
@@ -346,7 +369,10 @@ impl<'a> Router<'a> {
                 self.levels[source * columns + column] = done as u8;
             }
         }
-        let how = format!("{} of {columns} destinations were routed inside of a lane", hard.len());
+        let how = format!(
+            "{} of {columns} destinations were routed inside of a lane",
+            hard.len()
+        );
         self.attempt(how)
     }
 
@@ -381,7 +407,10 @@ impl<'a> Router<'a> {
                 }
             }
         }
-        let how = format!("all destinations were routed inside of a lane, {} turns of the best ways first", seeds.len());
+        let how = format!(
+            "all destinations were routed inside of a lane, {} turns of the best ways first",
+            seeds.len()
+        );
         self.attempt(how)
     }
 
@@ -401,8 +430,15 @@ impl<'a> Router<'a> {
 
     fn unload(&mut self, column: usize) {
         let target = self.targets.all[column].switch;
-        ordered(self.graph, self.ways.of(column), target, &mut self.hops, &mut self.order);
-        self.loads.remove(self.graph, self.ways.of(column), &self.order);
+        ordered(
+            self.graph,
+            self.ways.of(column),
+            target,
+            &mut self.hops,
+            &mut self.order,
+        );
+        self.loads
+            .remove(self.graph, self.ways.of(column), &self.order);
     }
 
     /// Routes a destination inside of a lane. Where that does not work out, along the tree, if
@@ -473,7 +509,13 @@ impl<'a> Router<'a> {
             self.escape.route(graph, target, next);
         }
         if is_end(&it) {
-            ordered(graph, self.ways.of(column), target, &mut self.hops, &mut self.order);
+            ordered(
+                graph,
+                self.ways.of(column),
+                target,
+                &mut self.hops,
+                &mut self.order,
+            );
             self.loads.add(graph, self.ways.of(column), &self.order);
         }
         true
@@ -507,8 +549,11 @@ impl<'a> Router<'a> {
             tables.sl2vl = Sl2Vl::identity(used.min(lanes));
         }
         tables.account.engine = engine.to_owned();
-        tables.account.shape =
-            format!("graph of {} switches and {} cables", self.graph.n, self.graph.channels() / 2);
+        tables.account.shape = format!(
+            "graph of {} switches and {} cables",
+            self.graph.n,
+            self.graph.channels() / 2
+        );
         (tables.account.sls, tables.account.vls) = (used, used);
         tables
     }

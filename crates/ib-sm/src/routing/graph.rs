@@ -74,13 +74,16 @@ impl Graph {
         base.push(total);
         let mut by_port = vec![NONE; total as usize];
         for channel in 0..to.len() {
-            by_port[(base[from[channel] as usize] + u32::from(port[channel])) as usize] = channel as u32;
+            by_port[(base[from[channel] as usize] + u32::from(port[channel])) as usize] =
+                channel as u32;
         }
         let mut back = vec![NONE; to.len()];
         let mut weight = vec![1; to.len()];
         for channel in 0..to.len() {
             let (switch, number) = (from[channel], port[channel]);
-            if let Some(Place::Switch { switch, port }) = fabric.port(switch, number).map(|it| it.peer) {
+            if let Some(Place::Switch { switch, port }) =
+                fabric.port(switch, number).map(|it| it.peer)
+            {
                 back[channel] = by_port[(base[switch as usize] + u32::from(port)) as usize];
             }
             if !weights.is_empty() {
@@ -233,7 +236,9 @@ pub(super) fn route_all<S, R: Send>(
     scratch: impl Fn() -> S + Sync,
     route: impl Fn(&mut S, u32, &mut [u8]) -> R + Sync,
 ) -> Vec<R> {
-    let switches: Vec<u32> = (0..graph.n as u32).filter(|&it| !targets.at(it).is_empty()).collect();
+    let switches: Vec<u32> = (0..graph.n as u32)
+        .filter(|&it| !targets.at(it).is_empty())
+        .collect();
     let part = &|switches: &[u32]| {
         let count: usize = switches.iter().map(|&it| targets.at(it).len()).sum();
         let mut columns = vec![NO_PORT; count * graph.n];
@@ -259,11 +264,16 @@ pub(super) fn route_all<S, R: Send>(
             vec![part(batch)]
         } else {
             std::thread::scope(|scope| {
-                let started: Vec<_> =
-                    batch.chunks(share).map(|mine| scope.spawn(move || part(mine))).collect();
+                let started: Vec<_> = batch
+                    .chunks(share)
+                    .map(|mine| scope.spawn(move || part(mine)))
+                    .collect();
                 started
                     .into_iter()
-                    .map(|it| it.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .map(|it| {
+                        it.join()
+                            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    })
                     .collect()
             })
         };

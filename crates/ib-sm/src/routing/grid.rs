@@ -65,8 +65,15 @@ impl Grid {
                 if there == NONE || !label[there as usize].is_empty() {
                     continue;
                 }
-                label[there as usize] = carry(&near, &label[switch as usize], &opposite, switch, way, there)
-                    .ok_or_else(not)?;
+                label[there as usize] = carry(
+                    &near,
+                    &label[switch as usize],
+                    &opposite,
+                    switch,
+                    way,
+                    there,
+                )
+                .ok_or_else(not)?;
                 queue.push(there);
             }
         }
@@ -84,7 +91,11 @@ impl Grid {
         origin: u32,
     ) -> Result<(Vec<Way>, Vec<(u32, Way)>), String> {
         let around: Vec<u32> = near[origin as usize].iter().map(|&(it, _)| it).collect();
-        let has = |a: u32, b: u32| near[a as usize].binary_search_by_key(&b, |&(it, _)| it).is_ok();
+        let has = |a: u32, b: u32| {
+            near[a as usize]
+                .binary_search_by_key(&b, |&(it, _)| it)
+                .is_ok()
+        };
         let joined = |a: u32, b: u32| {
             near[a as usize]
                 .iter()
@@ -94,7 +105,10 @@ impl Grid {
         let (mut opposite, mut ways) = (Vec::new(), Vec::new());
         while !left.is_empty() {
             let one = left.remove(0);
-            let mut partners = left.iter().copied().filter(|&it| has(one, it) || !joined(one, it));
+            let mut partners = left
+                .iter()
+                .copied()
+                .filter(|&it| has(one, it) || !joined(one, it));
             let partner = partners.next();
             if partners.next().is_some() {
                 return Err("a switch has no clear dimensions".to_owned());
@@ -172,9 +186,9 @@ impl Grid {
         let mut queue = vec![origin];
         let mut at = 0;
         let place = |of: &[u32]| {
-            of.iter()
-                .zip(&dimensions)
-                .fold(0, |all, (&it, dimension)| all * dimension.size as usize + it as usize)
+            of.iter().zip(&dimensions).fold(0, |all, (&it, dimension)| {
+                all * dimension.size as usize + it as usize
+            })
         };
         seen[place(&start)] = true;
         let mut ways = vec![(0, 0); graph.n * dims * 2];
@@ -198,7 +212,11 @@ impl Grid {
                 } else {
                     here[dim].wrapping_add(size).wrapping_sub(1)
                 };
-                let inside = if way % 2 == 0 { next[dim] < size } else { here[dim] > 0 };
+                let inside = if way % 2 == 0 {
+                    next[dim] < size
+                } else {
+                    here[dim] > 0
+                };
                 if !inside && !wraps && opposite[way] != way {
                     return None;
                 }
@@ -215,7 +233,9 @@ impl Grid {
                 }
                 // With two switches a step on and a step back are the same.
                 let at = (switch as usize * dims + dim) * 2;
-                let found = near[switch as usize].binary_search_by_key(&there, |&(it, _)| it).ok()?;
+                let found = near[switch as usize]
+                    .binary_search_by_key(&there, |&(it, _)| it)
+                    .ok()?;
                 let range = near[switch as usize][found].1;
                 ways[at + way % 2] = range;
                 if opposite[way] == way {
@@ -243,7 +263,11 @@ impl Grid {
 
     /// In words: `6x6x6 torus`.
     pub(super) fn words(&self) -> String {
-        let sizes: Vec<String> = self.dimensions.iter().map(|it| it.size.to_string()).collect();
+        let sizes: Vec<String> = self
+            .dimensions
+            .iter()
+            .map(|it| it.size.to_string())
+            .collect();
         let wraps = self.dimensions.iter().filter(|it| it.wraps).count();
         let kind = if self.dimensions.iter().all(|it| it.size == 2) {
             "hypercube"
@@ -269,7 +293,11 @@ fn carry(
 ) -> Option<Vec<u32>> {
     let mut ours = vec![NONE; labels.len()];
     let mut left: Vec<u32> = near[there as usize].iter().map(|&(it, _)| it).collect();
-    let has = |a: u32, b: u32| near[a as usize].binary_search_by_key(&b, |&(it, _)| it).is_ok();
+    let has = |a: u32, b: u32| {
+        near[a as usize]
+            .binary_search_by_key(&b, |&(it, _)| it)
+            .is_ok()
+    };
     ours[opposite[way]] = switch;
     left.retain(|&it| it != switch);
     for (other, &beside) in labels.iter().enumerate() {

@@ -28,8 +28,11 @@ impl Engine for Minhop {
     }
 
     fn route(&self, fabric: &Fabric, options: &Options) -> Result<Tables, RouteError> {
-        let weights: BTreeMap<_, _> =
-            options.weights.iter().map(|&(guid, port, weight)| ((guid, port), weight)).collect();
+        let weights: BTreeMap<_, _> = options
+            .weights
+            .iter()
+            .map(|&(guid, port, weight)| ((guid, port), weight))
+            .collect();
         let graph = Graph::weighted(fabric, &weights);
         let targets = Targets::new(fabric, &graph);
         let mut tables = Tables::empty(fabric);
@@ -40,7 +43,8 @@ impl Engine for Minhop {
         let mut distances: Vec<Option<Vec<u32>>> = vec![None; graph.n];
         let mut candidates = Vec::new();
         for it in ordered(fabric, &targets, options) {
-            let distance = &*distances[it.switch as usize].get_or_insert_with(|| reach(&graph, it.switch));
+            let distance =
+                &*distances[it.switch as usize].get_or_insert_with(|| reach(&graph, it.switch));
             for switch in 0..graph.n as u32 {
                 let at = switch as usize;
                 if switch == it.switch {
@@ -61,8 +65,16 @@ impl Engine for Minhop {
                     shift[at] += 1;
                 }
                 // OpenSM counts end ports only: switches are few and are sent little.
-                let least = candidates.iter().map(|&channel| used[channel as usize]).min();
-                let best = || candidates.iter().copied().filter(|&it| Some(used[it as usize]) == least);
+                let least = candidates
+                    .iter()
+                    .map(|&channel| used[channel as usize])
+                    .min();
+                let best = || {
+                    candidates
+                        .iter()
+                        .copied()
+                        .filter(|&it| Some(used[it as usize]) == least)
+                };
                 let chosen = if options.scatter.is_some() {
                     let count = best().count();
                     best().nth(draw(&mut state, count.max(1)))
@@ -76,7 +88,11 @@ impl Engine for Minhop {
             }
         }
         tables.account.engine = "minhop".to_owned();
-        tables.account.shape = format!("graph of {} switches and {} cables", graph.n, graph.channels() / 2);
+        tables.account.shape = format!(
+            "graph of {} switches and {} cables",
+            graph.n,
+            graph.channels() / 2
+        );
         (tables.account.sls, tables.account.vls) = (1, 1);
         Ok(tables)
     }
@@ -98,14 +114,20 @@ fn ordered(fabric: &Fabric, targets: &Targets, options: &Options) -> Vec<Target>
 
 /// By switch: its channels in the order in which they are looked at.
 fn searched(fabric: &Fabric, graph: &Graph, options: &Options) -> Vec<Vec<u32>> {
-    let given: BTreeMap<_, _> = options.port_order.iter().map(|(guid, ports)| (*guid, ports)).collect();
+    let given: BTreeMap<_, _> = options
+        .port_order
+        .iter()
+        .map(|(guid, ports)| (*guid, ports))
+        .collect();
     (0_u32..)
         .zip(fabric.switches())
         .map(|(switch, it)| {
             let mut channels: Vec<u32> = graph.out(switch).map(|it| it as u32).collect();
             channels.sort_by_key(|&channel| {
                 let port = graph.port[channel as usize];
-                let place = given.get(&it.guid).and_then(|ports| ports.iter().position(|&it| it == port));
+                let place = given
+                    .get(&it.guid)
+                    .and_then(|ports| ports.iter().position(|&it| it == port));
                 (place.unwrap_or(usize::MAX), port)
             });
             channels

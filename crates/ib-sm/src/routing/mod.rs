@@ -35,13 +35,15 @@ use ib_mad::id::Guid;
 
 pub use auto::Auto;
 pub use dragonfly::Dragonfly;
+pub use fabric::{
+    End, EndKind, Fabric, FabricError, Link, MAX_LID, Owner, Place, Port, Switch, Target,
+};
 pub use ftree::Ftree;
 pub use general::{Dfsssp, General, Nue};
 pub use minhop::Minhop;
+pub use tables::{Account, BLOCK, NO_PORT, Sl, Sl2Vl, Tables};
 pub use torus::{Dor, Torus};
 pub use updn::{Dnup, Updn};
-pub use fabric::{End, EndKind, Fabric, FabricError, Link, MAX_LID, Owner, Place, Port, Switch, Target};
-pub use tables::{Account, BLOCK, NO_PORT, Sl, Sl2Vl, Tables};
 
 /// What an engine is told beyond the fabric. The names in brackets are OpenSM's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -123,7 +123,9 @@ impl Fabric {
         use ib_sim::topo::Kind;
 
         let nodes = topology.nodes();
-        let given = nodes.iter().any(|node| node.ports().iter().any(|it| it.lid != 0));
+        let given = nodes
+            .iter()
+            .any(|node| node.ports().iter().any(|it| it.lid != 0));
         let mut next = 1_u32;
         let mut lid_of = |lid: u16| {
             if given {
@@ -169,7 +171,10 @@ impl Fabric {
             let first = *first.get(peer.node)?;
             if node.is_switch() {
                 let port = peer.port;
-                return Some(Place::Switch { switch: first, port });
+                return Some(Place::Switch {
+                    switch: first,
+                    port,
+                });
             }
             let plugged = node.ports().iter().filter(|it| it.peer.is_some());
             let at = plugged.take_while(|it| it.number < peer.port).count();

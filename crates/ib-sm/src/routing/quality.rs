@@ -144,7 +144,10 @@ impl Quality {
 
 fn to_f64(value: u64) -> f64 {
     // Exact below 2^53.
-    #[expect(clippy::cast_precision_loss, reason = "counts of pairs are far below 2^53")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of pairs are far below 2^53"
+    )]
     let value = value as f64;
     value
 }
@@ -194,7 +197,11 @@ impl Tree {
                 _ => LOST,
             };
             for &switch in self.trail.iter().rev() {
-                hops = if hops == LOST { LOST } else { (hops + 1).min(OPEN - 2) };
+                hops = if hops == LOST {
+                    LOST
+                } else {
+                    (hops + 1).min(OPEN - 2)
+                };
                 self.hops[switch as usize] = hops;
             }
         }
@@ -301,7 +308,10 @@ impl<'a> Judge<'a> {
         self.quality
     }
 
-    #[expect(clippy::too_many_lines, reason = "one pass over all destinations, for all that it tells")]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one pass over all destinations, for all that it tells"
+    )]
     fn trees(&mut self) {
         let (fabric, tables, graph) = (self.fabric, self.tables, &self.graph);
         let lanes = tables.sl2vl.lanes(16).max(1);
@@ -331,13 +341,14 @@ impl<'a> Judge<'a> {
             }
             let ports = &tile[number % TILE * graph.n..][..graph.n];
             tree.next.clear();
-            tree.next.extend((0_u32..).zip(ports).map(|(switch, &port)| {
-                if port == NO_PORT || switch == target.switch {
-                    NONE
-                } else {
-                    graph.channel(switch, port)
-                }
-            }));
+            tree.next
+                .extend((0_u32..).zip(ports).map(|(switch, &port)| {
+                    if port == NO_PORT || switch == target.switch {
+                        NONE
+                    } else {
+                        graph.channel(switch, port)
+                    }
+                }));
             let arrives = ports[target.switch as usize] == target.port;
             tree.follow(graph, target.switch, arrives);
             if known != target.switch {
@@ -359,7 +370,12 @@ impl<'a> Judge<'a> {
                 let hops = tree.hops[switch];
                 let lost = hops == LOST;
                 if lost && (hosts > 0) && self.quality.lost_examples.len() < NAMED {
-                    self.quality.lost_examples.push(stray(graph, &tree.next, switch as u32, target.lid));
+                    self.quality.lost_examples.push(stray(
+                        graph,
+                        &tree.next,
+                        switch as u32,
+                        target.lid,
+                    ));
                 }
                 if !end {
                     self.quality.switch_pairs.0 += hosts;
@@ -577,7 +593,11 @@ impl<'a, 'b> Meter<'a, 'b> {
                     break;
                 }
                 let port = tables.port(at, lid);
-                let channel = if port == NO_PORT { NONE } else { graph.channel(at, port) };
+                let channel = if port == NO_PORT {
+                    NONE
+                } else {
+                    graph.channel(at, port)
+                };
                 if channel == NONE {
                     break;
                 }
@@ -593,7 +613,10 @@ impl<'a, 'b> Meter<'a, 'b> {
         self.worst = self.worst.max(max);
         for bounds in self.starts.windows(2) {
             let &[from, to] = bounds else { continue };
-            let busiest = self.way[from..to].iter().map(|&it| self.count[it as usize]).max();
+            let busiest = self.way[from..to]
+                .iter()
+                .map(|&it| self.count[it as usize])
+                .max();
             self.share_sum += 1.0 / f64::from(busiest.unwrap_or(1).max(1));
             self.flows += 1;
         }

@@ -191,8 +191,12 @@ impl RoutingReport {
 impl FabricReport {
     fn new(source: &str, fabric: &Fabric) -> Self {
         let switches = 0_u32..;
-        let ports = switches.zip(fabric.switches()).flat_map(|(it, _)| fabric.ports_of(it));
-        let between = ports.flatten().filter(|it| matches!(it.peer, super::Place::Switch { .. }));
+        let ports = switches
+            .zip(fabric.switches())
+            .flat_map(|(it, _)| fabric.ports_of(it));
+        let between = ports
+            .flatten()
+            .filter(|it| matches!(it.peer, super::Place::Switch { .. }));
         Self {
             source: source.to_owned(),
             switches: fabric.switches().len(),
@@ -208,7 +212,8 @@ impl UnfitReport {
     /// None where all fits.
     #[must_use]
     pub fn new(unfit: &Unfit) -> Option<Self> {
-        let texts = |of: &[ib_mad::id::Guid]| of.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let texts =
+            |of: &[ib_mad::id::Guid]| of.iter().map(ToString::to_string).collect::<Vec<_>>();
         let report = Self {
             unknown: texts(&unfit.unknown),
             missing: texts(&unfit.missing),
@@ -256,7 +261,10 @@ impl QualityReport {
             vls: quality.vls,
             channels: quality.carrying,
             looped_channels: quality.looped,
-            credit_loop: quality.credit_loop.as_ref().map(|steps| steps.iter().map(step).collect()),
+            credit_loop: quality
+                .credit_loop
+                .as_ref()
+                .map(|steps| steps.iter().map(step).collect()),
         }
     }
 }

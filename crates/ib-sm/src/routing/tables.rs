@@ -136,13 +136,18 @@ impl Sl2Vl {
     /// Whether all switches have the same map for all pairs of ports.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
-        self.maps.windows(2).all(|pair| matches!(pair, [a, b] if a == b))
+        self.maps
+            .windows(2)
+            .all(|pair| matches!(pair, [a, b] if a == b))
     }
 
     /// Lanes that are used by the levels below `levels`.
     #[must_use]
     pub fn lanes(&self, levels: u8) -> u8 {
-        let used = self.maps.iter().flat_map(|map| map.iter().take(usize::from(levels.max(1))));
+        let used = self
+            .maps
+            .iter()
+            .flat_map(|map| map.iter().take(usize::from(levels.max(1))));
         used.copied().max().unwrap_or(0) + 1
     }
 }
@@ -216,7 +221,9 @@ impl Tables {
     /// The same, to be written to.
     pub fn lft_mut(&mut self, switch: u32) -> &mut [u8] {
         let from = switch as usize * self.stride;
-        self.lft.get_mut(from..from + self.stride).unwrap_or(&mut [])
+        self.lft
+            .get_mut(from..from + self.stride)
+            .unwrap_or(&mut [])
     }
 
     /// The port by which a switch sends on to a LID.

@@ -47,7 +47,11 @@ impl Engine for Torus {
     }
 
     fn route(&self, fabric: &Fabric, options: &Options) -> Result<Tables, RouteError> {
-        let rings = if lanes(fabric, options) >= 2 { Rings::DateLine } else { Rings::Cut };
+        let rings = if lanes(fabric, options) >= 2 {
+            Rings::DateLine
+        } else {
+            Rings::Cut
+        };
         run(fabric, &Graph::new(fabric), options, rings, "torus")
     }
 }
@@ -101,7 +105,8 @@ pub(super) fn run(
                     *slot = if switch == target {
                         it.port
                     } else {
-                        step(graph, &grid, rings, switch, target, spread).map_or(NO_PORT, |hop| hop.2)
+                        step(graph, &grid, rings, switch, target, spread)
+                            .map_or(NO_PORT, |hop| hop.2)
                     };
                 }
             }
@@ -120,12 +125,19 @@ pub(super) fn run(
                     (from..to).contains(&channel)
                 })
             };
-            lines.iter().position(|&dim| on(dim)).map_or(0, |it| it as u8 + 1)
+            lines
+                .iter()
+                .position(|&dim| on(dim))
+                .map_or(0, |it| it as u8 + 1)
         };
         tables.sl2vl = Sl2Vl::by_class(fabric, lines.len() as u8 + 1, class, |_, output| {
             let mut map = [0; 16];
             for (lane, level) in map.iter_mut().zip(0_u8..) {
-                *lane = if output == 0 { 0 } else { (level >> (output - 1)) & 1 };
+                *lane = if output == 0 {
+                    0
+                } else {
+                    (level >> (output - 1)) & 1
+                };
             }
             map
         });
@@ -154,10 +166,21 @@ fn step(
         return None;
     }
     let turn = spread + there.iter().sum::<u32>();
-    Some((dim, back, graph.port[(from + turn / 2 % (to - from)) as usize]))
+    Some((
+        dim,
+        back,
+        graph.port[(from + turn / 2 % (to - from)) as usize],
+    ))
 }
 
-fn goes_back(dimension: Dimension, rings: Rings, here: u32, there: &[u32], dim: usize, spread: u32) -> bool {
+fn goes_back(
+    dimension: Dimension,
+    rings: Rings,
+    here: u32,
+    there: &[u32],
+    dim: usize,
+    spread: u32,
+) -> bool {
     if !dimension.wraps || (rings == Rings::Cut && turns_round(dimension)) {
         return there[dim] < here;
     }
@@ -187,7 +210,14 @@ fn levels(graph: &Graph, grid: &Grid, targets: &Targets, fabric: &Fabric, lines:
                     continue;
                 }
                 let spread = u32::from(it.port);
-                let back = goes_back(grid.dimensions[dim], Rings::DateLine, here[dim], there, dim, spread);
+                let back = goes_back(
+                    grid.dimensions[dim],
+                    Rings::DateLine,
+                    here[dim],
+                    there,
+                    dim,
+                    spread,
+                );
                 // Going on to a lower number, or back to a higher one, leads over the line.
                 if (there[dim] < here[dim]) != back {
                     *level |= 1 << bit;

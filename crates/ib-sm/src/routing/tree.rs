@@ -112,9 +112,9 @@ impl FatTree {
                 // takes the place that it leaves empty in its pod.
                 let mut colours: Vec<(Vec<u32>, usize, Vec<u32>)> = Vec::new();
                 for (&group, (pods, size)) in groups {
-                    let free = colours
-                        .iter()
-                        .position(|(taken, ..)| pods.iter().all(|pod| taken.binary_search(pod).is_err()));
+                    let free = colours.iter().position(|(taken, ..)| {
+                        pods.iter().all(|pod| taken.binary_search(pod).is_err())
+                    });
                     match free {
                         Some(colour) => {
                             let (taken, most, of) = &mut colours[colour];
@@ -159,7 +159,10 @@ impl FatTree {
         let mut like: Vec<Option<(usize, usize)>> = vec![None; usize::from(self.top) + 1];
         (0..graph.n as u32).all(|switch| {
             let rank = self.rank[switch as usize];
-            let up = graph.out(switch).filter(|&it| self.rank[graph.to[it] as usize] > rank).count();
+            let up = graph
+                .out(switch)
+                .filter(|&it| self.rank[graph.to[it] as usize] > rank)
+                .count();
             let cables = (up, graph.out(switch).len() - up);
             *like[usize::from(rank)].get_or_insert(cables) == cables
         })
@@ -169,7 +172,11 @@ impl FatTree {
     pub(super) fn words(&self) -> String {
         let counts: Vec<String> = self.count.iter().map(u32::to_string).collect();
         let whole = if self.complete { "" } else { "uneven " };
-        format!("{whole}fat tree of {} levels, {} switches from the leaves up", counts.len(), counts.join("+"))
+        format!(
+            "{whole}fat tree of {} levels, {} switches from the leaves up",
+            counts.len(),
+            counts.join("+")
+        )
     }
 }
 
@@ -281,5 +288,10 @@ fn ranks_from_roots(graph: &Graph, roots: &[u32]) -> Result<Vec<u8>, String> {
         return Err("cables join switches that are equally far from the given roots".to_owned());
     }
     let deepest = depth.iter().copied().max().unwrap_or(0);
-    narrow(depth.into_iter().map(|it| deepest.wrapping_sub(it)).collect())
+    narrow(
+        depth
+            .into_iter()
+            .map(|it| deepest.wrapping_sub(it))
+            .collect(),
+    )
 }

@@ -57,7 +57,10 @@ fn run(fabric: &Fabric, options: &Options, reversed: bool) -> Tables {
     let given = switches_of(fabric, &options.roots);
     let (roots, how) = if given.is_empty() {
         match FatTree::find(fabric, &graph, &[]) {
-            Ok(tree) => (tree.by_rank[usize::from(tree.top)].clone(), "the highest rank"),
+            Ok(tree) => (
+                tree.by_rank[usize::from(tree.top)].clone(),
+                "the highest rank",
+            ),
             Err(_) => (vec![centre(&graph)], "a switch in the middle"),
         }
     } else {
@@ -164,7 +167,9 @@ pub(super) fn up_down(
                 }
                 for channel in graph.out(switch) {
                     let there = graph.to[channel];
-                    if height[there as usize] < height[switch as usize] && hops[there as usize] == u32::MAX {
+                    if height[there as usize] < height[switch as usize]
+                        && hops[there as usize] == u32::MAX
+                    {
                         hops[there as usize] = hops[switch as usize] + 1;
                         queue.push(there);
                     }
@@ -209,7 +214,10 @@ fn choose(
     let mut best = (u64::MAX, NONE);
     for channel in graph.out(switch) {
         let there = graph.to[channel];
-        if admits(there) && hops[there as usize] != u32::MAX && hops[there as usize] + 1 == hops[switch as usize] {
+        if admits(there)
+            && hops[there as usize] != u32::MAX
+            && hops[there as usize] + 1 == hops[switch as usize]
+        {
             let load = loads.of[channel];
             let sum = cost[there as usize].saturating_add(load.saturating_mul(load));
             best = best.min((sum, channel as u32));
@@ -220,7 +228,13 @@ fn choose(
 }
 
 /// The switches of a way, the nearest to its target first.
-pub(super) fn ordered(graph: &Graph, next: &[u32], target: u32, hops: &mut Vec<u32>, sorted: &mut Vec<u32>) {
+pub(super) fn ordered(
+    graph: &Graph,
+    next: &[u32],
+    target: u32,
+    hops: &mut Vec<u32>,
+    sorted: &mut Vec<u32>,
+) {
     hops.clear();
     hops.resize(graph.n, u32::MAX);
     hops[target as usize] = 0;
@@ -249,15 +263,20 @@ pub(super) fn tables_of(fabric: &Fabric, graph: &Graph, targets: &Targets, ways:
     let mut lids = Vec::new();
     for (column, it) in targets.all.iter().enumerate() {
         lids.push(it.lid);
-        columns.extend(ways.of(column).iter().enumerate().map(|(switch, &channel)| {
-            if switch as u32 == it.switch {
-                it.port
-            } else if channel == NONE {
-                super::NO_PORT
-            } else {
-                graph.port[channel as usize]
-            }
-        }));
+        columns.extend(
+            ways.of(column)
+                .iter()
+                .enumerate()
+                .map(|(switch, &channel)| {
+                    if switch as u32 == it.switch {
+                        it.port
+                    } else if channel == NONE {
+                        super::NO_PORT
+                    } else {
+                        graph.port[channel as usize]
+                    }
+                }),
+        );
         if lids.len() == 64 || column + 1 == targets.all.len() {
             tables.fill(&lids, &columns, graph.n);
             lids.clear();

@@ -3,5 +3,7 @@
 mod corpus;
 mod hostile;
 mod peer;
+mod routing;
+mod routing_dump;
 mod scripted;
 mod walk;

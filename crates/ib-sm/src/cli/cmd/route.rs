@@ -109,7 +109,10 @@ impl Looks {
 
 impl Hints {
     fn options(&self) -> Result<Options, Failure> {
-        let guids = |path: &Option<PathBuf>| path.as_deref().map_or_else(|| Ok(Vec::new()), fabric::guids);
+        let guids = |path: &Option<PathBuf>| {
+            path.as_deref()
+                .map_or_else(|| Ok(Vec::new()), fabric::guids)
+        };
         let mut options = Options {
             roots: guids(&self.roots)?,
             compute: guids(&self.compute)?,
@@ -154,7 +157,9 @@ impl Route {
                 return Err(Failure::new(Exit::Usage, "engine", text)
                     .with_hint(format!("there are {} and file", names.join(", "))));
             };
-            engine.route(&fabric, &options).map_err(|error| refused(&error))?
+            engine
+                .route(&fabric, &options)
+                .map_err(|error| refused(&error))?
         };
         let seconds = start.elapsed().as_secs_f64();
         let peak_mib = peak_mib();
@@ -186,21 +191,43 @@ fn refused(error: &RouteError) -> Failure {
 pub(crate) fn read_tables(path: &Path) -> Result<dump::Dump, Failure> {
     let bytes = read_file(path, fabric::MAX_FILE)?;
     let text = String::from_utf8_lossy(&bytes);
-    let bad = |what: String| Failure::new(Exit::Input, "tables-file", format!("{}: {what}", path.display()));
+    let bad = |what: String| {
+        Failure::new(
+            Exit::Input,
+            "tables-file",
+            format!("{}: {what}", path.display()),
+        )
+    };
     let dump = dump::read(&text).map_err(|error| bad(error.to_string()))?;
     if dump.is_empty() {
-        return Err(bad("there are no forwarding tables in it".to_owned())
-            .with_hint("opensm.fdbs, opensm-lfts.dump, ibdiagnet.fdbs and outputs of dump_fts have such"));
+        return Err(
+            bad("there are no forwarding tables in it".to_owned()).with_hint(
+                "opensm.fdbs, opensm-lfts.dump, ibdiagnet.fdbs and outputs of dump_fts have such",
+            ),
+        );
     }
     Ok(dump)
 }
 
-fn write_dumps(fabric: &Fabric, tables: &Tables, folder: &Path, overwrite: bool) -> Result<(), Failure> {
+fn write_dumps(
+    fabric: &Fabric,
+    tables: &Tables,
+    folder: &Path,
+    overwrite: bool,
+) -> Result<(), Failure> {
     let made = std::fs::create_dir_all(folder);
-    made.map_err(|error| Failure::new(Exit::Input, "dump", format!("{}: {error}", folder.display())))?;
+    made.map_err(|error| {
+        Failure::new(
+            Exit::Input,
+            "dump",
+            format!("{}: {error}", folder.display()),
+        )
+    })?;
     type Writer = fn(&Fabric, &Tables, &mut dyn std::fmt::Write) -> std::fmt::Result;
     let files: [(&str, Writer); 6] = [
-        ("opensm-subnet.lst", |fabric, _, out| dump::write_subnet(fabric, out)),
+        ("opensm-subnet.lst", |fabric, _, out| {
+            dump::write_subnet(fabric, out)
+        }),
         ("opensm.fdbs", dump::write_fdbs),
         ("opensm-lfts.dump", dump::write_lfts),
         ("opensm.mcfdbs", |_, _, _| Ok(())),

@@ -36,6 +36,10 @@ impl Verify {
         let mut report = RoutingReport::new(&self.topology, &fabric, &tables, Some(&quality));
         report.unfit = UnfitReport::new(&unfit);
         ctx.emit(&report, render::routing::write)?;
-        Ok(if quality.is_sound() { Exit::Ok } else { Exit::No })
+        Ok(if quality.is_sound() {
+            Exit::Ok
+        } else {
+            Exit::No
+        })
     }
 }

@@ -1,4 +1,4 @@
 //! Reports as text.
 
-pub(super) mod topology;
 pub(super) mod routing;
+pub(super) mod topology;

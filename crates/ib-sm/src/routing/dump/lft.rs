@@ -34,7 +34,8 @@ pub fn read(text: &str) -> Result<Dump, DumpError> {
             continue;
         }
         if let Some(guid) = header(trimmed) {
-            let guid = guid.ok_or_else(|| DumpError::new(number, "the switch has no GUID", line))?;
+            let guid =
+                guid.ok_or_else(|| DumpError::new(number, "the switch has no GUID", line))?;
             dump.switches.entry(guid).or_default();
             current = Some(guid);
             continue;
@@ -79,7 +80,10 @@ fn header(line: &str) -> Option<Option<Guid>> {
 }
 
 /// An entry; nothing inside where it says that there is no way.
-#[expect(clippy::option_option, reason = "no entry, one without a way, one with")]
+#[expect(
+    clippy::option_option,
+    reason = "no entry, one without a way, one with"
+)]
 fn entry(line: &str) -> Option<Option<(u16, u8)>> {
     let mut words = line.split([' ', ':', '\t']).filter(|it| !it.is_empty());
     let lid = hex::<u16>(words.next()?)?;
@@ -105,18 +109,22 @@ pub fn write_fdbs(fabric: &Fabric, tables: &Tables, out: &mut dyn Write) -> std:
     let mut hops: Vec<Vec<(u16, u8, u16, bool)>> = vec![Vec::new(); fabric.switches().len()];
     for target in fabric.targets() {
         tree.next.clear();
-        tree.next.extend((0..switches).map(|switch| match tables.port(switch, target.lid) {
-            NO_PORT => NONE,
-            _ if switch == target.switch => NONE,
-            port => graph.channel(switch, port),
-        }));
+        tree.next.extend(
+            (0..switches).map(|switch| match tables.port(switch, target.lid) {
+                NO_PORT => NONE,
+                _ if switch == target.switch => NONE,
+                port => graph.channel(switch, port),
+            }),
+        );
         tree.follow(&graph, target.switch, true);
         if known != target.switch {
             known = target.switch;
             graph.hops_to(known, &mut least, &mut queue);
         }
         let end = matches!(target.owner, Owner::End(_));
-        for ((switch, row), (&taken, &least)) in (0_u32..).zip(&mut hops).zip(tree.hops.iter().zip(&least)) {
+        for ((switch, row), (&taken, &least)) in
+            (0_u32..).zip(&mut hops).zip(tree.hops.iter().zip(&least))
+        {
             let port = tables.port(switch, target.lid);
             if port != NO_PORT && taken != u16::MAX {
                 row.push((target.lid, port, taken + u16::from(end), taken == least));
@@ -169,7 +177,12 @@ pub fn write_lfts(fabric: &Fabric, tables: &Tables, out: &mut dyn Write) -> std:
                 }),
             }
             .unwrap_or_default();
-            writeln!(out, "0x{:04x} {port:03} # {kind} portguid {guid}: '{}'", target.lid, plain(name))?;
+            writeln!(
+                out,
+                "0x{:04x} {port:03} # {kind} portguid {guid}: '{}'",
+                target.lid,
+                plain(name)
+            )?;
         }
         writeln!(out, "{count} lids dumped")?;
     }
@@ -179,7 +192,13 @@ pub fn write_lfts(fabric: &Fabric, tables: &Tables, out: &mut dyn Write) -> std:
 /// A name on one line.
 pub(super) fn plain(name: &str) -> String {
     name.chars()
-        .map(|it| if it.is_control() || matches!(it, '{' | '}') { '_' } else { it })
+        .map(|it| {
+            if it.is_control() || matches!(it, '{' | '}') {
+                '_'
+            } else {
+                it
+            }
+        })
         .collect()
 }
 

@@ -111,7 +111,10 @@ impl Dump {
 
 /// A number in hexadecimal, with or without `0x`.
 fn hex<T: TryFrom<u64>>(text: &str) -> Option<T> {
-    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    let digits = text
+        .strip_prefix("0x")
+        .or_else(|| text.strip_prefix("0X"))
+        .unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|it| it.is_ascii_hexdigit()) {
         return None;
     }

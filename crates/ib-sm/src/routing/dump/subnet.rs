@@ -73,7 +73,11 @@ pub fn read(text: &str) -> Result<Fabric, DumpError> {
             } else {
                 Place::End(*ends.entry(it.port_guid).or_insert_with(|| {
                     fabric.add_end(End {
-                        kind: if it.kind == Kind::Router { EndKind::Router } else { EndKind::Adapter },
+                        kind: if it.kind == Kind::Router {
+                            EndKind::Router
+                        } else {
+                            EndKind::Adapter
+                        },
                         node_guid: it.node,
                         port_guid: it.port_guid,
                         name: it.name,
@@ -96,9 +100,9 @@ pub fn read(text: &str) -> Result<Fabric, DumpError> {
     for (&a, &b) in cables.iter().filter(|(a, b)| a <= b) {
         fabric.connect(a, b, Link::default());
     }
-    fabric
-        .finish()
-        .map_err(|error| DumpError::new(last, "the whole does not fit together", &error.to_string()))
+    fabric.finish().map_err(|error| {
+        DumpError::new(last, "the whole does not fit together", &error.to_string())
+    })
 }
 
 /// The end of a cable at the start of a text, and what follows.
@@ -228,9 +232,14 @@ mod tests {
 
     #[test]
     fn contradictions_are_refused() {
-        let other = LINE.replace("1001 VenID", "1002 VenID").replace("LID:0001", "LID:0003");
+        let other = LINE
+            .replace("1001 VenID", "1002 VenID")
+            .replace("LID:0001", "LID:0003");
         let error = read(&format!("{LINE}\n{other}\n")).unwrap_err();
-        assert_eq!((error.line, error.what), (2, "another cable in a port that holds one"));
+        assert_eq!(
+            (error.line, error.what),
+            (2, "another cable in a port that holds one")
+        );
         assert!(read("{ CA Ports:01 }").is_err());
     }
 }
