@@ -312,15 +312,16 @@ impl Costs {
                 from < to && self.cost[graph.to[from as usize] as usize] + 1 == cost
             };
             some.clear();
-            for (slot, &(_, wanted, beyond)) in slots.zip(turns) {
-                let wanted = above[wanted as usize];
+            for (slot, &(_, place, beyond)) in slots.zip(turns) {
+                let wanted = above[place as usize];
                 *slot = if good(&wanted) {
                     pick_of(graph, wanted, beyond)
                 } else {
                     if some.is_empty() {
                         some.extend(above.iter().copied().filter(|it| good(it)));
                     }
-                    pick(graph, &some, beyond)
+                    // With the place, or all of a leaf with its places lost would take the same.
+                    pick(graph, &some, place + beyond)
                 };
             }
         }

@@ -106,6 +106,7 @@ impl Engine for Nue {
         }
         for (number, column) in all.into_iter().enumerate() {
             router.confine(column as usize, number % count, true);
+            router.level(column as usize, number % count);
         }
         Ok(router.finish(fabric, "nue"))
     }
@@ -365,9 +366,7 @@ impl<'a> Router<'a> {
                 .enumerate()
                 .find(|&(at, &level)| self.confine(column, level, at + 1 == tries))
                 .map_or(last, |(_, &level)| level);
-            for source in 0..graph.n {
-                self.levels[source * columns + column] = done as u8;
-            }
+            self.level(column, done);
         }
         let how = format!(
             "{} of {columns} destinations were routed inside of a lane",
@@ -402,9 +401,7 @@ impl<'a> Router<'a> {
                 }
                 let level = number % count;
                 self.confine(column, level, true);
-                for source in 0..graph.n {
-                    self.levels[source * columns + column] = level as u8;
-                }
+                self.level(column, level);
             }
         }
         let how = format!(
@@ -425,6 +422,14 @@ impl<'a> Router<'a> {
             max: self.loads.max(),
             total: self.loads.of.iter().sum(),
             how,
+        }
+    }
+
+    /// All paths to a destination are in this lane.
+    fn level(&mut self, column: usize, level: usize) {
+        let columns = self.targets.all.len();
+        for source in 0..self.graph.n {
+            self.levels[source * columns + column] = level as u8;
         }
     }
 

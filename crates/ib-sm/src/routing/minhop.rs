@@ -98,16 +98,36 @@ impl Engine for Minhop {
     }
 }
 
-/// Destinations in the order in which they are dealt out.
+/// Destinations in the order in which OpenSM deals them out: those of the given file, then end ports
+/// by the switch with most of them, its GUID and its port, then switches by GUID.
 fn ordered(fabric: &Fabric, targets: &Targets, options: &Options) -> Vec<Target> {
     let place: BTreeMap<_, _> = options.order.iter().copied().zip(0_u32..).collect();
+    let mut many = vec![0_u32; fabric.switches().len()];
+    for (end, _) in (0_u32..).zip(fabric.ends()) {
+        if let Some((switch, _)) = fabric.attachment(end) {
+            many[switch as usize] += 1;
+        }
+    }
     let mut all = targets.all.clone();
     all.sort_by_key(|it| {
+        let at = it.switch as usize;
+        let switch = fabric.switches()[at].guid;
         let guid = match it.owner {
             Owner::End(end) => fabric.ends()[end as usize].port_guid,
-            Owner::Switch(switch) => fabric.switches()[switch as usize].guid,
+            Owner::Switch(_) => switch,
         };
-        (place.get(&guid).copied().unwrap_or(u32::MAX), it.lid)
+        (
+            place.get(&guid).copied().unwrap_or(u32::MAX),
+            !is_end(it),
+            if is_end(it) {
+                Reverse(many[at])
+            } else {
+                Reverse(0)
+            },
+            switch,
+            it.port,
+            it.lid,
+        )
     });
     all
 }

@@ -176,8 +176,6 @@ impl Tree {
         self.hops.resize(n, OPEN);
         if arrives {
             self.hops[target as usize] = 0;
-        } else {
-            self.hops[target as usize] = LOST;
         }
         for start in 0..n as u32 {
             let mut at = start;
@@ -343,7 +341,7 @@ impl<'a> Judge<'a> {
             tree.next.clear();
             tree.next
                 .extend((0_u32..).zip(ports).map(|(switch, &port)| {
-                    if port == NO_PORT || switch == target.switch {
+                    if port == NO_PORT || (switch == target.switch && port == target.port) {
                         NONE
                     } else {
                         graph.channel(switch, port)

@@ -28,7 +28,7 @@ impl Engine for Updn {
     }
 
     fn route(&self, fabric: &Fabric, options: &Options) -> Result<Tables, RouteError> {
-        Ok(run(fabric, options, false))
+        run(fabric, options, false)
     }
 }
 
@@ -47,39 +47,49 @@ impl Engine for Dnup {
     }
 
     fn route(&self, fabric: &Fabric, options: &Options) -> Result<Tables, RouteError> {
-        Ok(run(fabric, options, true))
+        run(fabric, options, true)
     }
 }
 
-fn run(fabric: &Fabric, options: &Options, reversed: bool) -> Tables {
+fn run(fabric: &Fabric, options: &Options, reversed: bool) -> Result<Tables, RouteError> {
     let graph = Graph::new(fabric);
     let targets = Targets::new(fabric, &graph);
     let given = switches_of(fabric, &options.roots);
-    let (roots, how) = if given.is_empty() {
-        match FatTree::find(fabric, &graph, &[]) {
-            Ok(tree) => (
+    let middle = || (vec![centre(&graph)], "a switch in the middle");
+    let mut choices = Vec::new();
+    if !given.is_empty() {
+        choices.push((given, "the given switches"));
+    } else {
+        if let Ok(tree) = FatTree::find(fabric, &graph, &[]) {
+            choices.push((
                 tree.by_rank[usize::from(tree.top)].clone(),
                 "the highest rank",
-            ),
-            Err(_) => (vec![centre(&graph)], "a switch in the middle"),
+            ));
         }
-    } else {
-        (given, "the given switches")
-    };
-    let mut heights = heights(&graph, &roots);
-    if reversed {
-        for height in &mut heights {
-            *height = graph.n as u32 - *height;
-        }
+        choices.push(middle());
     }
-    let mut ways = Ways::new(graph.n, targets.all.len());
-    let mut loads = Loads::new(&graph);
-    up_down(&graph, &targets, &heights, 0, &mut ways, &mut loads);
-    let mut tables = tables_of(fabric, &graph, &targets, &ways);
-    tables.account.engine = if reversed { "dnup" } else { "updn" }.to_owned();
-    tables.account.shape = format!("ranks from {how}");
-    (tables.account.sls, tables.account.vls) = (1, 1);
-    tables
+    for (roots, how) in choices {
+        let mut heights = heights(&graph, &roots);
+        if reversed {
+            for height in &mut heights {
+                *height = graph.n as u32 - *height;
+            }
+        }
+        let mut ways = Ways::new(graph.n, targets.all.len());
+        let mut loads = Loads::new(&graph);
+        if !up_down(&graph, &targets, &heights, 0, &mut ways, &mut loads) {
+            continue;
+        }
+        let mut tables = tables_of(fabric, &graph, &targets, &ways);
+        tables.account.engine = if reversed { "dnup" } else { "updn" }.to_owned();
+        tables.account.shape = format!("ranks from {how}");
+        (tables.account.sls, tables.account.vls) = (1, 1);
+        return Ok(tables);
+    }
+    Err(RouteError::Shape {
+        engine: if reversed { "dnup" } else { "updn" },
+        why: "some hosts have no such way to others".to_owned(),
+    })
 }
 
 /// A place for every switch, lower is up: by distance from the roots, then by number.
@@ -87,7 +97,12 @@ pub(super) fn heights(graph: &Graph, roots: &[u32]) -> Vec<u32> {
     let mut height = vec![NONE; graph.n];
     let mut queue = Vec::with_capacity(graph.n);
     let mut at = 0;
-    for start in roots.iter().copied().chain(0..graph.n as u32) {
+    for start in roots
+        .iter()
+        .copied()
+        .filter(|&it| (it as usize) < graph.n)
+        .chain(0..graph.n as u32)
+    {
         if height[start as usize] != NONE {
             continue;
         }
@@ -123,6 +138,9 @@ fn walk(graph: &Graph, height: &mut [u32], queue: &mut Vec<u32>, at: &mut usize)
 
 /// Ways that go up, to lower places, and then down. Every switch that can goes down at once, even
 /// where up and down were shorter: only so do ways by destination fit together.
+///
+/// Switches that have no such way to another switch's own LID take the fewest hops to one that has.
+/// Answers whether all switches with hosts have a way to all end ports that they hang together with.
 pub(super) fn up_down(
     graph: &Graph,
     targets: &Targets,
@@ -130,7 +148,8 @@ pub(super) fn up_down(
     again: usize,
     ways: &mut Ways,
     loads: &mut Loads,
-) {
+) -> bool {
+    let mut whole = true;
     let mut by_height: Vec<u32> = (0..graph.n as u32).collect();
     by_height.sort_unstable_by_key(|&it| height[it as usize]);
     let order = turns_of(targets);
@@ -193,12 +212,30 @@ pub(super) fn up_down(
                     choose(graph, loads, &hops, &mut cost, next, switch, up);
                 }
             }
+            // The rest by the fewest hops.
+            queue.clear();
+            queue.extend((0..graph.n as u32).filter(|&it| hops[it as usize] != u32::MAX));
+            queue.sort_by_key(|&it| hops[it as usize]);
+            let mut at = 0;
+            while let Some(&switch) = queue.get(at) {
+                at += 1;
+                for channel in graph.out(switch) {
+                    let there = graph.to[channel];
+                    if hops[there as usize] == u32::MAX {
+                        hops[there as usize] = hops[switch as usize] + 1;
+                        next[there as usize] = graph.back[channel];
+                        whole &= !end || graph.hosts[there as usize] == 0;
+                        queue.push(there);
+                    }
+                }
+            }
             if end {
                 ordered(graph, next, target, &mut hops, &mut sorted);
                 loads.add(graph, next, &sorted);
             }
         }
     }
+    whole
 }
 
 /// The least loaded channel to a switch that is one hop nearer.

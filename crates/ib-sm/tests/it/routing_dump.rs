@@ -44,11 +44,12 @@ fn ibdmchk(folder: &Path, lanes: bool) -> (bool, bool) {
     let said = command.output().expect("ibdmchk runs");
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     let free = said.contains("no credit loops found");
-    let loops = said.contains("credit loop") && !free;
-    assert!(free || loops, "{said}");
-    let reached = said.contains("-I- All paths between") || !said.contains("-E- ");
-    assert!(reached || said.contains("-E- "), "{said}");
-    (!reached, loops)
+    let loops = said.contains("-E- credit loops in routing");
+    assert!(free != loops, "{said}");
+    let errors = said.lines().filter(|line| line.starts_with("-E-"));
+    let missing = errors.count() > usize::from(loops);
+    assert!(missing || said.contains("CA to CA paths"), "{said}");
+    (missing, loops)
 }
 
 fn folder(name: &str) -> PathBuf {
@@ -137,9 +138,9 @@ fn tables_of_opensm_are_read_and_judged() {
     }
     // Most over mean as fabric, engine and OpenSM 3.3.23 have it.
     for (spec, name, max, loops) in [
-        ("fat-tree:108", "minhop", 270, false),
+        ("fat-tree:108", "minhop", 90, false),
         ("fat-tree:108", "ftree", 90, false),
-        ("dragonfly:p=2", "minhop", 110, true),
+        ("dragonfly:p=2", "minhop", 126, true),
     ] {
         let topology = spec.parse::<Spec>().unwrap().build().unwrap();
         let sim = Ibsim::start(&file::write(&topology), &Default::default()).unwrap();
@@ -164,6 +165,28 @@ fn tables_of_opensm_are_read_and_judged() {
         assert_eq!(of("opensm.fdbs"), (0, max, loops), "{spec} {name}");
         assert_eq!(of("opensm-lfts.dump"), (0, max, loops), "{spec} {name}");
         assert_eq!(ibdmchk(sm.folder(), false), (false, loops), "{spec} {name}");
+        if name == "minhop" {
+            let (theirs, _) = dump::read(&read("opensm-lfts.dump"))
+                .unwrap()
+                .tables(&fabric);
+            let ours = route(name, &fabric);
+            let switches = 0..u32::try_from(fabric.switches().len()).unwrap();
+            let differing: usize = switches
+                .map(|it| {
+                    theirs
+                        .lft(it)
+                        .iter()
+                        .zip(ours.lft(it))
+                        .filter(|(a, b)| a != b)
+                        .count()
+                })
+                .sum();
+            // OpenSM deals switches with as many hosts out in an order of qsort's, which is that of
+            // their GUIDs in this fabric and not in a bigger one.
+            if spec == "fat-tree:108" {
+                assert_eq!(differing, 0, "{spec}");
+            }
+        }
     }
 }
 
