@@ -243,7 +243,19 @@ impl Grid {
                 }
             }
         }
-        Some(Self {
+        // A grid that lacks a cable is none: a way in the order of dimensions may need it.
+        let whole = ways
+            .chunks(2)
+            .zip(&coordinates)
+            .enumerate()
+            .all(|(number, (ways, &at))| {
+                let Dimension { size, wraps } = dimensions[number % dims];
+                let open = |way: usize, edge: u32| {
+                    ways[way].0 < ways[way].1 || (!wraps && size > 2 && at == edge)
+                };
+                open(0, size - 1) && open(1, 0)
+            });
+        whole.then_some(Self {
             dimensions,
             coordinates,
             ways,
@@ -278,7 +290,13 @@ impl Grid {
         } else {
             "torus with open dimensions"
         };
-        format!("{} {kind}", sizes.join("x"))
+        let halves = self.dimensions.iter().filter(|it| it.size == 2).count();
+        let fours = if halves > 1 && kind != "hypercube" {
+            " (rings of 4 as 2x2)"
+        } else {
+            ""
+        };
+        format!("{} {kind}{fours}", sizes.join("x"))
     }
 }
 

@@ -170,6 +170,9 @@ impl FatTree {
 
     /// In words.
     pub(super) fn words(&self) -> String {
+        if self.top == 0 {
+            return "one switch".to_owned();
+        }
         let counts: Vec<String> = self.count.iter().map(u32::to_string).collect();
         let whole = if self.complete { "" } else { "uneven " };
         format!(
