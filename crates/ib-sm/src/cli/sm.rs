@@ -25,7 +25,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum Cmd {
-    Route(cmd::route::Route),
+    Route(Box<cmd::route::Route>),
     Verify(cmd::verify::Verify),
 }
 

@@ -387,7 +387,6 @@ impl<'a> Router<'a> {
             layer.copy(&first);
         }
         self.loads = Loads::new(graph);
-        let columns = self.targets.all.len();
         let count = self.layers.len();
         self.escaped = 0;
         for again in [false, true] {

@@ -360,7 +360,7 @@ impl<'a> Judge<'a> {
             };
             // Pairs and loads are counted once a port, whatever its LMC.
             let counted = base == target.lid;
-            for switch in 0..graph.n {
+            for (switch, &fewest) in minimal.iter().enumerate() {
                 let mut hosts = u64::from(graph.hosts[switch]);
                 if end && switch as u32 == target.switch {
                     hosts -= 1;
@@ -388,7 +388,7 @@ impl<'a> Judge<'a> {
                     self.quality.lost += hosts;
                     continue;
                 }
-                let (taken, least) = (u64::from(hops), u64::from(minimal[switch].min(hops)));
+                let (taken, least) = (u64::from(hops), u64::from(fewest.min(hops)));
                 hops_sum += taken * hosts;
                 least_sum += least * hosts;
                 if taken > least {

@@ -1,5 +1,7 @@
 //! Engines and their tables: on generated fabrics, whole and damaged, and on graphs by chance.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic, and says where")]
+
 use ib_sim::topo::{Link, Spec, Topology};
 use ib_sm::routing::quality::{Quality, Scope, verify};
 use ib_sm::routing::{Fabric, NO_PORT, Options, Place, RouteError, Tables, engine};

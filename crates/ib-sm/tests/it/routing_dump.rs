@@ -1,5 +1,7 @@
 //! Files of tables: read what was written, of ours and of OpenSM, and judged as ibdmchk judges.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic, and says where")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
