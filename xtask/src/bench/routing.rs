@@ -41,11 +41,14 @@ const TABLE: &[(&str, &str, u8)] = &[
     ("random:switches=100,hosts=500,degree=6", "auto", 8),
 ];
 
-/// What OpenSM routes as well: fabric, its engine, ours, and the share of its time that ours may take.
-const PEER: &[(&str, &str, &str, f64)] = &[
-    ("fat-tree:1728", "ftree", "auto", 1.0 / 5.0),
-    ("fat-tree:1728", "dfsssp", "general", 1.0 / 5.0),
-    ("torus:6x6x6,hosts=3", "nue", "general", 4.0),
+/// What OpenSM routes as well: fabric, its engine, ours, lanes, and the share of its time that ours may take.
+/// OpenSM's nue has one lane unless it is told otherwise.
+const PEER: &[(&str, &str, &str, u8, f64)] = &[
+    ("fat-tree:1728", "ftree", "auto", 8, 1.0 / 5.0),
+    ("fat-tree:1728", "dfsssp", "general", 8, 1.0 / 5.0),
+    ("fat-tree:1728", "nue", "general", 1, 1.0 / 5.0),
+    ("torus:6x6x6,hosts=3", "nue", "auto", 1, 1.0 / 5.0),
+    ("torus:6x6x6,hosts=3", "nue", "nue", 1, 1.0),
 ];
 
 /// Beyond so many end ports only a few permutations are tried: they take longer than routing.
@@ -62,7 +65,19 @@ fn heats(workspace: &Workspace, rounds: u32) -> Result<Vec<Heat>> {
     let ours = workspace.build_tools(Build::Release)?.join("ib-sm");
     println!(
         "{:<40} {:<8} {:>3} {:>7} {:>8} {:>6} {:>5} {:>8} {:>6} {:>6} {:>6} {:>5} {:>3}",
-        "fabric", "engine", "VLs", "ends", "s", "MiB", "hops", "max/mean", "shift", "bw", "bisec", "loops", "use"
+        "fabric",
+        "engine",
+        "VLs",
+        "ends",
+        "s",
+        "MiB",
+        "hops",
+        "max/mean",
+        "shift",
+        "bw",
+        "bisec",
+        "loops",
+        "use"
     );
     for &(spec, engine, vls) in TABLE {
         let spec_ends = spec.parse::<Spec>()?.build()?.hosts().count() as u64;
@@ -70,7 +85,16 @@ fn heats(workspace: &Workspace, rounds: u32) -> Result<Vec<Heat>> {
         let mut best: Option<Value> = None;
         for round in 0..rounds.max(1) {
             let mut command = Command::new(&ours);
-            command.args(["route", spec, "--engine", engine, "--vls", &vls.to_string(), "--cost", "--json"]);
+            command.args([
+                "route",
+                spec,
+                "--engine",
+                engine,
+                "--vls",
+                &vls.to_string(),
+                "--cost",
+                "--json",
+            ]);
             if round == 0 {
                 command.args(["--shifts", tries, "--bisections", tries]);
             } else {
@@ -80,7 +104,9 @@ fn heats(workspace: &Workspace, rounds: u32) -> Result<Vec<Heat>> {
             let answer = run(&mut command)?;
             match &mut best {
                 None => best = Some(answer),
-                Some(best) if seconds(&answer) < seconds(best) => best["cost"] = answer["cost"].clone(),
+                Some(best) if seconds(&answer) < seconds(best) => {
+                    best["cost"] = answer["cost"].clone()
+                }
                 Some(_) => {}
             }
         }
@@ -88,7 +114,7 @@ fn heats(workspace: &Workspace, rounds: u32) -> Result<Vec<Heat>> {
         println!("{}", line(spec, engine, vls, &best));
     }
     let mut heats = Vec::new();
-    for &(spec, peer, engine, goal) in PEER {
+    for &(spec, peer, engine, vls, goal) in PEER {
         let topology = spec.parse::<Spec>()?.build()?;
         let sim = Ibsim::start(&file::write(&topology), &Options::default())?;
         let (mut best, mut theirs) = (Duration::MAX, Duration::MAX);
@@ -98,15 +124,17 @@ fn heats(workspace: &Workspace, rounds: u32) -> Result<Vec<Heat>> {
                 ..OpensmOptions::default()
             };
             let sm = sim.opensm(&options)?;
-            theirs = theirs.min(routed(&sm.log()).with_context(|| format!("OpenSM's log of {peer}"))?);
+            theirs =
+                theirs.min(routed(&sm.log()).with_context(|| format!("OpenSM's log of {peer}"))?);
             drop(sm);
             let mut command = Command::new(&ours);
-            command.args(["route", spec, "--engine", engine, "--cost", "--json", "--no-verify"]);
+            command.args(["route", spec, "--engine", engine, "--vls", &vls.to_string()]);
+            command.args(["--cost", "--json", "--no-verify"]);
             let answer = run(&mut command)?;
             best = best.min(Duration::from_secs_f64(seconds(&answer)));
         }
         heats.push(Heat {
-            input: format!("{spec}: {engine}, {peer}"),
+            input: format!("{spec}: {engine}/{peer}"),
             ours: best,
             peer: theirs,
             goal,
@@ -118,7 +146,11 @@ fn heats(workspace: &Workspace, rounds: u32) -> Result<Vec<Heat>> {
 fn run(command: &mut Command) -> Result<Value> {
     let output = command.output()?;
     let good = matches!(output.status.code(), Some(0 | 1));
-    ensure!(good, "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        good,
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let mut answer: Value = serde_json::from_slice(&output.stdout)?;
     Ok(answer["data"].take())
 }
@@ -137,16 +169,16 @@ fn line(spec: &str, engine: &str, vls: u8, answer: &Value) -> String {
     let reached = quality["unreached"].as_u64() == Some(0);
     format!(
         "{spec:<40} {engine:<8} {vls:>3} {:>7} {:>8.3} {:>6.0} {:>5.2} {:>8.3} {:>6} {:>6.3} {:>6.3} {:>5} {:>3}{}",
-        answer["fabric"]["ends"],
+        answer["fabric"]["ends"].to_string(),
         seconds(answer),
         number(&answer["cost"]["peak_mib"]),
         number(&quality["mean_hops"]),
         number(&quality["all_to_all"]["imbalance"]),
-        quality["shift"]["worst"],
+        quality["shift"]["worst"].to_string(),
         number(&quality["shift"]["bandwidth"]),
         number(&quality["bisection"]["bandwidth"]),
         loops,
-        quality["vls"],
+        quality["vls"].to_string(),
         if reached { "" } else { "  NOT ALL REACHED" },
     )
 }
@@ -161,9 +193,15 @@ fn routed(log: &str) -> Option<Duration> {
         let micros: f64 = words.next()?.parse().ok()?;
         Some(hours * 3600.0 + minutes * 60.0 + seconds + micros / 1e6)
     };
-    let begin = log.lines().find(|line| line.contains("building routing with"))?;
-    let end = log.lines().find(|line| line.contains("tables configured on all switches"))?;
-    Some(Duration::from_secs_f64((time(end)? - time(begin)?).max(0.0)))
+    let begin = log
+        .lines()
+        .find(|line| line.contains("building routing with"))?;
+    let end = log
+        .lines()
+        .find(|line| line.contains("tables configured on all switches"))?;
+    Some(Duration::from_secs_f64(
+        (time(end)? - time(begin)?).max(0.0),
+    ))
 }
 
 #[cfg(test)]

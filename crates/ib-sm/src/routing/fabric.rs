@@ -331,8 +331,13 @@ impl Fabric {
                 Owner::Switch(switch) => (switch, 0),
                 Owner::End(end) => self.attachment(end)?,
             };
+            let base = match owner {
+                Owner::Switch(switch) => self.switches.get(switch as usize)?.lid,
+                Owner::End(end) => self.ends.get(end as usize)?.lid,
+            };
             Some(Target {
                 lid,
+                path: u8::try_from(lid - base).unwrap_or(0),
                 owner,
                 switch,
                 port,
@@ -360,6 +365,8 @@ impl Fabric {
 pub struct Target {
     /// The LID.
     pub lid: u16,
+    /// Which of its owner's LIDs it is: 0 is the base LID.
+    pub path: u8,
     /// Whose it is.
     pub owner: Owner,
     /// The last switch on the way.

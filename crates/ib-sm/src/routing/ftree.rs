@@ -107,8 +107,13 @@ fn numbers(fabric: &Fabric, tree: &FatTree, targets: &Targets, options: &Options
             .collect();
         here.sort_by_key(|&(kind, at)| (kind, targets.all[at].port, targets.all[at].lid));
         for (kind, at) in here {
-            numbers[at] = next[kind];
-            next[kind] += 1;
+            // Further LIDs of a port take the places of its neighbours, and so other ways than its
+            // first, and each kind of LID is spread evenly.
+            let path = targets.all[at].path;
+            if path == 0 {
+                next[kind] += 1;
+            }
+            numbers[at] = (next[kind] - 1) + u32::from(path);
         }
     }
     numbers

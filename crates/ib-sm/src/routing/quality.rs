@@ -354,12 +354,8 @@ impl<'a> Judge<'a> {
                 graph.hops_to(known, &mut minimal, &mut queue);
             }
             let end = is_end(&target);
-            let base = match target.owner {
-                Owner::End(end) => fabric.ends()[end as usize].lid,
-                Owner::Switch(switch) => fabric.switches()[switch as usize].lid,
-            };
             // Pairs and loads are counted once a port, whatever its LMC.
-            let counted = base == target.lid;
+            let counted = target.path == 0;
             for (switch, &fewest) in minimal.iter().enumerate() {
                 let mut hosts = u64::from(graph.hosts[switch]);
                 if end && switch as u32 == target.switch {

@@ -100,7 +100,7 @@ pub(super) fn run(
         |(), target, columns| {
             for (number, it) in targets.at(target).iter().enumerate() {
                 let column = &mut columns[number * graph.n..][..graph.n];
-                let spread = u32::from(it.port);
+                let spread = u32::from(it.port) + u32::from(it.path);
                 for (switch, slot) in (0_u32..).zip(column.iter_mut()) {
                     *slot = if switch == target {
                         it.port
@@ -209,7 +209,7 @@ fn levels(graph: &Graph, grid: &Grid, targets: &Targets, fabric: &Fabric, lines:
                 if here[dim] == there[dim] {
                     continue;
                 }
-                let spread = u32::from(it.port);
+                let spread = u32::from(it.port) + u32::from(it.path);
                 let back = goes_back(
                     grid.dimensions[dim],
                     Rings::DateLine,

@@ -4,7 +4,7 @@
 
 use ib_sim::topo::{Link, Spec, Topology};
 use ib_sm::routing::quality::{Quality, Scope, verify};
-use ib_sm::routing::{Fabric, NO_PORT, Options, Place, RouteError, Tables, engine};
+use ib_sm::routing::{End, Fabric, NO_PORT, Options, Place, RouteError, Switch, Tables, engine};
 use proptest::prelude::*;
 
 fn topology(spec: &str) -> Topology {
@@ -195,6 +195,74 @@ fn a_way_that_is_none_is_told() {
     tables.set_port(leaf, to, port);
     let quality = quick(&fabric, &tables);
     assert!(quality.lost > 0 && quality.lost_examples.iter().any(|it| it.circle));
+}
+
+/// Several LIDs a port: the base LIDs are as evenly spread as without, and the others take other ways.
+#[test]
+fn further_lids_take_other_ways() {
+    let mut topology = topology("fat-tree:108");
+    topology.assign_lids().unwrap();
+    let plain = Fabric::of_sim(&topology).unwrap();
+    let mut fabric = Fabric::new();
+    for it in plain.switches() {
+        fabric.add_switch(Switch {
+            lid: it.lid * 4,
+            ..it.clone()
+        });
+    }
+    for it in plain.ends() {
+        fabric.add_end(End {
+            lid: it.lid * 4,
+            lmc: 2,
+            ..it.clone()
+        });
+    }
+    for (end, _) in (0_u32..).zip(plain.ends()) {
+        let plug = plain.plug_of(end).unwrap();
+        fabric.connect(Place::End(end), plug.peer, plug.link);
+    }
+    for (switch, it) in (0_u32..).zip(plain.switches()) {
+        for port in 1..=it.ports {
+            let at = Place::Switch { switch, port };
+            match plain.port(switch, port) {
+                Some(it) if matches!(it.peer, Place::Switch { .. }) && at <= it.peer => {
+                    fabric.connect(at, it.peer, it.link);
+                }
+                _ => {}
+            }
+        }
+    }
+    let fabric = fabric.finish().unwrap();
+    for name in ["auto", "general", "minhop", "updn"] {
+        let tables = route(name, &fabric, 4).unwrap();
+        is_consistent(&fabric, &tables, 4);
+        let quality = quick(&fabric, &tables);
+        assert!(quality.is_sound() && quality.pairs == 108 * 107, "{name}");
+        if name == "auto" {
+            assert_eq!((quality.all_to_all.max, quality.shift.worst), (90, 1));
+            let (far, near) = (fabric.ends()[107].lid, fabric.attachment(0).unwrap().0);
+            let ways: std::collections::BTreeSet<u8> =
+                (0..4).map(|path| tables.port(near, far + path)).collect();
+            assert_eq!(ways.len(), 4);
+        }
+    }
+}
+
+/// What discovery finds is the fabric that the simulator was given.
+#[test]
+fn a_discovered_fabric_is_the_same() {
+    let mut topology = topology("fat-tree:k=8,levels=2");
+    topology.assign_lids().unwrap();
+    let want = Fabric::of_sim(&topology).unwrap();
+    let sim = ib_sim::Fabric::new(topology, ib_sim::Config::default()).unwrap();
+    let mut port = ib_sim::SharedFabric::new(sim).attach_first().unwrap();
+    let config = ib_sm::core::discovery::Config::default();
+    let found = ib_sm::run::driver::discover(&mut port, config, |_| {}).unwrap();
+    let fabric = Fabric::of_topology(&found.topology).unwrap();
+    assert_eq!((fabric.vls(), want.vls()), (8, 8));
+    let routed = quick(&fabric, &route("auto", &fabric, 8).unwrap());
+    assert_eq!(routed, quick(&want, &route("auto", &want, 8).unwrap()));
+    assert!(routed.is_sound() && routed.pairs == 32 * 31);
 }
 
 #[test]
