@@ -208,7 +208,7 @@ impl Fabric {
         let slot = match at {
             Place::Switch { switch, port } => {
                 let known = self.switches.get(switch as usize);
-                if !known.is_some_and(|it| (1..=it.ports).contains(&port)) {
+                if !known.is_some_and(|it| (1..=it.ports.min(254)).contains(&port)) {
                     return Err(FabricError::NoPlace { place: at });
                 }
                 self.base

@@ -122,9 +122,14 @@ pub const ENGINES: &[&dyn Engine] = &[
     &Auto, &Minhop, &Updn, &Dnup, &Ftree, &Dor, &Torus, &Dragonfly, &Dfsssp, &Nue, &General,
 ];
 
-/// An engine by its name.
+/// An engine by its name; `torus-2QoS`, as OpenSM has it, is `torus`.
 #[must_use]
 pub fn engine(name: &str) -> Option<&'static dyn Engine> {
+    let name = if name.eq_ignore_ascii_case("torus-2qos") {
+        "torus"
+    } else {
+        name
+    };
     ENGINES.iter().copied().find(|it| it.name() == name)
 }
 

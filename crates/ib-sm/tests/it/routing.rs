@@ -248,6 +248,101 @@ fn further_lids_take_other_ways() {
     }
 }
 
+/// The same cables with all numbers in another order: places, GUIDs, LIDs, and port numbers stay.
+fn scrambled(fabric: &Fabric, seed: u64) -> Fabric {
+    let mut rng = ib_sim::Rng::new(seed);
+    let mut shuffled = |count: usize| {
+        let mut order: Vec<u32> = (0..u32::try_from(count).unwrap()).collect();
+        for at in (1..count).rev() {
+            order.swap(at, rng.index(at + 1));
+        }
+        order
+    };
+    let (switches, ends) = (fabric.switches().len(), fabric.ends().len());
+    let lids = shuffled(switches + ends);
+    let (to_switch, to_end) = (shuffled(switches), shuffled(ends));
+    let (guids, lid) = (shuffled(switches + ends), |at: u32| {
+        u16::try_from(lids[at as usize] + 1).unwrap()
+    });
+    let guid = |at: u32| ib_mad::id::Guid::new(0x1000 + 4 * u64::from(guids[at as usize]));
+    let mut new = Fabric::new();
+    let inverse = |of: &[u32]| {
+        let mut back = vec![0_u32; of.len()];
+        for (from, &to) in (0_u32..).zip(of) {
+            back[to as usize] = from;
+        }
+        back
+    };
+    for (number, &old) in (0_u32..).zip(&inverse(&to_switch)) {
+        let it = fabric.switches()[old as usize].clone();
+        new.add_switch(Switch {
+            guid: guid(number),
+            lid: lid(number),
+            ..it
+        });
+    }
+    let first = u32::try_from(switches).unwrap();
+    for (number, &old) in (first..).zip(&inverse(&to_end)) {
+        let it = fabric.ends()[old as usize].clone();
+        new.add_end(End {
+            node_guid: guid(number),
+            port_guid: guid(number),
+            lid: lid(number),
+            ..it
+        });
+    }
+    let place = |place: Place| match place {
+        Place::Switch { switch, port } => Place::Switch {
+            switch: to_switch[switch as usize],
+            port,
+        },
+        Place::End(end) => Place::End(to_end[end as usize]),
+    };
+    for end in 0..u32::try_from(ends).unwrap() {
+        let plug = fabric.plug_of(end).unwrap();
+        new.connect(place(Place::End(end)), place(plug.peer), plug.link);
+    }
+    for switch in 0..first {
+        for (port, slot) in (0_u8..).zip(fabric.ports_of(switch)) {
+            let at = Place::Switch { switch, port };
+            if let Some(it) =
+                slot.filter(|it| matches!(it.peer, Place::Switch { .. }) && at <= it.peer)
+            {
+                new.connect(place(at), place(it.peer), it.link);
+            }
+        }
+    }
+    new.finish().unwrap()
+}
+
+/// No name, no number and no order tells what a fabric is; only its cables do.
+#[test]
+fn shapes_are_recognised_whatever_the_numbers() {
+    for (spec, engine, most) in [
+        ("fat-tree:648", "ftree", 1.0),
+        ("fat-tree:1728", "ftree", 1.05),
+        ("fat-tree:k=12,levels=3,hosts=6,pods=7", "ftree", 1.1),
+        ("torus:6x6x6,hosts=3", "torus", 1.33),
+        ("torus:4x6x3x2,hosts=2", "torus", 1.33),
+        ("dragonfly:p=2", "dragonfly", 1.55),
+        ("dragonfly:p=2,groups=5", "dragonfly", 1.55),
+    ] {
+        for seed in [1, 2] {
+            let fabric = scrambled(&fabric(spec), seed);
+            let tables = route("auto", &fabric, 4).unwrap();
+            assert_eq!(
+                tables.account.engine, engine,
+                "{spec}: {:?}",
+                tables.account
+            );
+            let quality = quick(&fabric, &tables);
+            assert!(quality.is_sound(), "{spec}");
+            let load = quality.all_to_all;
+            assert!(load.imbalance() <= most + 1e-9, "{spec} {seed}: {load:?}");
+        }
+    }
+}
+
 /// What discovery finds is the fabric that the simulator was given.
 #[test]
 fn a_discovered_fabric_is_the_same() {

@@ -7,7 +7,7 @@ use ib_mad::id::Guid;
 
 use super::lft::plain;
 use super::{DumpError, hex};
-use crate::routing::fabric::{End, EndKind, Fabric, Link, Owner, Place, Switch};
+use crate::routing::fabric::{End, EndKind, Fabric, Link, MAX_LID, Owner, Place, Switch};
 
 /// Whether a text looks like one.
 #[must_use]
@@ -56,6 +56,9 @@ pub fn read(text: &str) -> Result<Fabric, DumpError> {
         let bad = |what| DumpError::new(number, what, line);
         let (a, rest) = side(line.trim()).ok_or_else(|| bad("no cable"))?;
         let (b, _) = side(rest.trim_start()).ok_or_else(|| bad("no other end of the cable"))?;
+        if switches.len() > usize::from(MAX_LID) {
+            return Err(bad("more switches than there are LIDs"));
+        }
         let mut places = Vec::with_capacity(2);
         for it in [a, b] {
             let place = if it.kind == Kind::Switch {
