@@ -88,6 +88,12 @@ impl<'a> Dependencies<'a> {
             .sum()
     }
 
+    /// Lanes that carry anything, on whatever channel; 1 where nothing is carried.
+    pub(super) fn lanes(&self) -> u8 {
+        let all = self.used.iter().fold(0, |all, lanes| all | lanes);
+        all.count_ones().max(1) as u8
+    }
+
     fn successors(&self, node: usize, mut each: impl FnMut(usize)) {
         let (channel, lane) = ((node / self.lanes) as u32, node % self.lanes);
         for output in self.graph.out(self.graph.to[channel as usize]) {

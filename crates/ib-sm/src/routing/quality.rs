@@ -312,7 +312,7 @@ impl<'a> Judge<'a> {
     )]
     fn trees(&mut self) {
         let (fabric, tables, graph) = (self.fabric, self.tables, &self.graph);
-        let lanes = tables.sl2vl.lanes(16).max(1);
+        let lanes = tables.sl2vl.lanes(tables.sl.levels()).max(1);
         let mut dependencies = Dependencies::new(graph, lanes);
         let mut tree = Tree::default();
         let (mut minimal, mut queue, mut known) = (Vec::new(), Vec::new(), NONE);
@@ -475,7 +475,7 @@ impl<'a> Judge<'a> {
         quality.mean_hops = to_f64(hops_sum) / to_f64(reached.max(1));
         quality.extra_hops = to_f64(hops_sum - least_sum) / to_f64(least_sum.max(1));
         quality.carrying = dependencies.carrying();
-        quality.vls = lanes;
+        quality.vls = dependencies.lanes();
         if let Some((steps, looped)) = dependencies.find() {
             quality.credit_loop = Some(steps);
             quality.looped = looped;

@@ -1,5 +1,7 @@
 //! What routing gives: forwarding tables, service levels and their mapping to virtual lanes.
 
+use std::collections::BTreeMap;
+
 use super::fabric::{Fabric, Place};
 
 /// What a forwarding table says of a LID that it has no way to.
@@ -47,6 +49,18 @@ impl Sl {
     }
 }
 
+impl Sl {
+    /// Levels in use, from 0: one more than the highest.
+    #[must_use]
+    pub fn levels(&self) -> u8 {
+        let highest = match self {
+            Self::Zero => None,
+            Self::Destination(levels) | Self::Pair { levels, .. } => levels.iter().copied().max(),
+        };
+        highest.unwrap_or(0).saturating_add(1)
+    }
+}
+
 /// How switches map service levels to virtual lanes.
 ///
 /// IBTA lets every pair of an in-port and an out-port have a map of its own. Here ports have
@@ -58,6 +72,10 @@ pub struct Sl2Vl {
     class: Vec<u8>,
     base: Vec<u32>,
     maps: Vec<[u8; 16]>,
+    /// Where every pair of ports has a map of its own: by switch, in-port and out-port, which one.
+    pairs: Vec<u16>,
+    /// Where each switch begins in that, and how many ports it has with port 0.
+    rows: Vec<(u32, u32)>,
 }
 
 impl Sl2Vl {
@@ -75,6 +93,55 @@ impl Sl2Vl {
             class: Vec::new(),
             base: Vec::new(),
             maps: vec![map],
+            pairs: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// A map for each pair of ports, as they are told: switch, in-port, out-port, lanes by level.
+    /// Of what is not told, levels stay on the lanes of their numbers.
+    #[must_use]
+    pub fn by_pair(
+        fabric: &Fabric,
+        told: impl IntoIterator<Item = (u32, u8, u8, [u8; 16])>,
+    ) -> Self {
+        let mut rows = Vec::new();
+        let mut total = 0;
+        for it in fabric.switches() {
+            let ports = u32::from(it.ports) + 1;
+            rows.push((total, ports));
+            total += ports * ports;
+        }
+        let Self { mut maps, .. } = Self::identity(16);
+        let mut known = BTreeMap::from([(maps.first().copied().unwrap_or_default(), 0_u16)]);
+        let mut pairs = vec![0; total as usize];
+        for (switch, input, output, map) in told {
+            let next = u16::try_from(maps.len()).unwrap_or(0);
+            let number = *known.entry(map).or_insert_with(|| {
+                // More maps than 16 bits count are none that a fabric has.
+                if next > 0 {
+                    maps.push(map);
+                }
+                next
+            });
+            let Some(&(base, ports)) = rows.get(switch as usize) else {
+                continue;
+            };
+            let (input, output) = (u32::from(input), u32::from(output));
+            if input < ports
+                && output < ports
+                && let Some(slot) = pairs.get_mut((base + input * ports + output) as usize)
+            {
+                *slot = number;
+            }
+        }
+        Self {
+            classes: 1,
+            class: Vec::new(),
+            base: Vec::new(),
+            maps,
+            pairs,
+            rows,
         }
     }
 
@@ -112,6 +179,8 @@ impl Sl2Vl {
             class: all,
             base,
             maps,
+            pairs: Vec::new(),
+            rows: Vec::new(),
         }
     }
 
@@ -128,6 +197,11 @@ impl Sl2Vl {
     #[must_use]
     pub fn map(&self, switch: u32, input: u8, output: u8) -> &[u8; 16] {
         const ZERO: [u8; 16] = [0; 16];
+        if let Some(&(base, ports)) = self.rows.get(switch as usize) {
+            let at = base + u32::from(input) * ports + u32::from(output);
+            let number = self.pairs.get(at as usize).copied().unwrap_or(0);
+            return self.maps.get(usize::from(number)).unwrap_or(&ZERO);
+        }
         let at = usize::from(self.class_of(switch, input)) * usize::from(self.classes)
             + usize::from(self.class_of(switch, output));
         self.maps.get(at).unwrap_or(&ZERO)

@@ -169,7 +169,7 @@ fn step(
     Some((
         dim,
         back,
-        graph.port[(from + turn / 2 % (to - from)) as usize],
+        graph.port[(from + (turn + turn / 2) % (to - from)) as usize],
     ))
 }
 

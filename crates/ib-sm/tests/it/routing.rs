@@ -323,7 +323,8 @@ fn shapes_are_recognised_whatever_the_numbers() {
         ("fat-tree:1728", "ftree", 1.05),
         ("fat-tree:k=12,levels=3,hosts=6,pods=7", "ftree", 1.1),
         ("torus:6x6x6,hosts=3", "torus", 1.33),
-        ("torus:4x6x3x2,hosts=2", "torus", 1.33),
+        // Its longest ring carries most, whatever is done.
+        ("torus:4x6x3x2,hosts=2", "torus", 1.44),
         ("dragonfly:p=2", "dragonfly", 1.55),
         ("dragonfly:p=2,groups=5", "dragonfly", 1.55),
     ] {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use ib_sim::topo::{Spec, file};
 use ib_sm::routing::quality::{Scope, verify};
-use ib_sm::routing::{Fabric, Options, Tables, dump, engine};
+use ib_sm::routing::{Fabric, Options, Sl, Sl2Vl, Tables, dump, engine};
 use proptest::prelude::*;
 use rdma_lab::ibsim::{Ibsim, OpensmOptions};
 use rdma_lab::{peer, skip};
@@ -130,6 +130,34 @@ fn ibdmchk_judges_our_tables_as_we_do() {
         }
         assert_eq!(ibdmchk(&folder, lanes), (false, loops), "{spec} {name}");
     }
+}
+
+/// Lanes that are written are read again, and are what makes a torus free of loops.
+#[test]
+fn lanes_are_read_again() {
+    for spec in ["torus:5x5", "dragonfly:p=2"] {
+        let fabric = fabric(spec);
+        let tables = route("auto", &fabric);
+        let mut read = tables.clone();
+        (read.sl, read.sl2vl) = (Sl::Zero, Sl2Vl::zero());
+        let alone = verify(&fabric, &read, Scope::default());
+        assert!(alone.credit_loop.is_some() && alone.vls == 1, "{spec}");
+        read.sl =
+            dump::read_path_sl(&fabric, &text(|out| dump::path_sl(&fabric, &tables, out))).unwrap();
+        read.sl2vl =
+            dump::read_slvl(&fabric, &text(|out| dump::slvl(&fabric, &tables, out))).unwrap();
+        assert_eq!(
+            verify(&fabric, &read, Scope::default()),
+            verify(&fabric, &tables, Scope::default()),
+            "{spec}"
+        );
+    }
+    let fabric = fabric("switch:hosts=2");
+    assert_eq!(dump::read_path_sl(&fabric, "0x1 1 16").unwrap_err().line, 1);
+    assert_eq!(
+        dump::read_slvl(&fabric, "\n0x1 1 1 0x01").unwrap_err().line,
+        2
+    );
 }
 
 #[test]

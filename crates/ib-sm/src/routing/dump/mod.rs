@@ -6,7 +6,7 @@
 //! | `opensm-lfts.dump` | OpenSM, and for its engine `file` | yes | yes |
 //! | output of `dump_fts`, `ibroute` | infiniband-diags | yes | |
 //! | `opensm-subnet.lst`, `ibdiagnet.lst` | OpenSM, ibdiagnet | yes | yes |
-//! | path SL and SL2VL files | ibdmchk's `-c` and `-d` | | yes |
+//! | path SL and SL2VL files | ibdmchk's `-c` and `-d` | yes | yes |
 //! | `.mcfdbs` | OpenSM, ibdiagnet | passed over | empty |
 
 #![warn(clippy::indexing_slicing)]
@@ -22,7 +22,7 @@ use ib_mad::id::Guid;
 use super::fabric::Fabric;
 use super::tables::Tables;
 
-pub use lanes::{path_sl, slvl};
+pub use lanes::{path_sl, read_path_sl, read_slvl, slvl};
 pub use lft::{read, write_fdbs, write_lfts};
 pub use subnet::{is_subnet, read as read_subnet, write as write_subnet};
 
