@@ -9,7 +9,7 @@
 )]
 
 use super::credit_loops::{Dependencies, Step};
-use super::fabric::{Fabric, Owner};
+use super::fabric::Fabric;
 use super::graph::{Graph, NONE, is_end};
 use super::tables::{NO_PORT, Tables};
 
