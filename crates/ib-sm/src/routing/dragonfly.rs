@@ -242,13 +242,17 @@ pub(super) fn run(fabric: &Fabric, graph: &Graph, options: &Options) -> Result<T
         tables.fill(&[it.lid], &column, graph.n);
     }
     if groups.count > 1 {
-        let class = |switch: u32, port: u8| {
-            let channel = graph.channel(switch, port);
-            let global = channel != NONE
-                && groups.of[switch as usize] != groups.of[graph.to[channel as usize] as usize];
-            u8::from(global)
+        // Neither local nor global: to a host, whose cable may have one lane only.
+        let class = |switch: u32, port: u8| match graph.channel(switch, port) {
+            NONE => 0,
+            channel => {
+                let there = graph.to[channel as usize];
+                1 + u8::from(groups.of[switch as usize] != groups.of[there as usize])
+            }
         };
-        tables.sl2vl = Sl2Vl::by_class(fabric, 2, class, |input, _| [input; 16]);
+        tables.sl2vl = Sl2Vl::by_class(fabric, 3, class, |input, output| {
+            [u8::from(input == 2 && output != 0); 16]
+        });
     }
     tables.account.engine = "dragonfly".to_owned();
     tables.account.shape = groups.words();

@@ -550,7 +550,7 @@ impl<'a> Router<'a> {
                 columns,
                 levels: std::mem::take(&mut self.levels),
             };
-            tables.sl2vl = Sl2Vl::identity(used.min(lanes));
+            tables.sl2vl = Sl2Vl::layered(fabric, used.min(lanes));
         }
         tables.account.engine = engine.to_owned();
         tables.account.shape = format!(

@@ -155,6 +155,30 @@ impl Sl2Vl {
         Self::uniform(map)
     }
 
+    /// The same between switches; towards end ports on as many lanes as all of their cables have.
+    #[must_use]
+    pub fn layered(fabric: &Fabric, vls: u8) -> Self {
+        let ends = (0_u32..).take(fabric.ends().len());
+        let least = ends
+            .filter_map(|end| Some(fabric.plug_of(end)?.link.vls))
+            .min();
+        let least = least.unwrap_or(vls).max(1);
+        if least >= vls {
+            return Self::identity(vls);
+        }
+        let lanes = |count: u8| {
+            let Self { maps, .. } = Self::identity(count);
+            maps.first().copied().unwrap_or_default()
+        };
+        let class = |switch: u32, port: u8| {
+            let peer = fabric.port(switch, port).map(|it| it.peer);
+            u8::from(matches!(peer, Some(Place::Switch { .. })))
+        };
+        Self::by_class(fabric, 2, class, |_, output| {
+            lanes(if output == 1 { vls } else { least })
+        })
+    }
+
     /// By classes of ports: `class` is asked for each switch and port, `map` for each pair of
     /// classes of in-port and out-port.
     #[must_use]
@@ -250,7 +274,8 @@ pub struct Tables {
     pub account: Account,
     /// Service levels of paths.
     pub sl: Sl,
-    /// What switches map them to.
+    /// What switches map them to. End ports may map them as they like: what enters the fabric
+    /// there waits for nothing before.
     pub sl2vl: Sl2Vl,
     top: u16,
     stride: usize,

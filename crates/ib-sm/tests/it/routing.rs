@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, and says where")]
 
-use ib_sim::topo::{Link, Spec, Topology};
+use ib_sim::topo::{Link as Cable, Spec, Topology};
 use ib_sm::routing::quality::{Quality, Scope, verify};
-use ib_sm::routing::{End, Fabric, NO_PORT, Options, Place, RouteError, Switch, Tables, engine};
+use ib_sm::routing::{
+    End, Fabric, Link, NO_PORT, Options, Place, RouteError, Switch, Tables, engine,
+};
 use proptest::prelude::*;
 
 fn topology(spec: &str) -> Topology {
@@ -53,7 +55,11 @@ fn is_consistent(fabric: &Fabric, tables: &Tables, vls: u8) {
                 tables.account.sls
             );
             for input in 0..=it.ports.min(8) {
-                assert!(tables.sl2vl.map(switch, input, port)[usize::from(sl)] < vls);
+                assert!(
+                    tables.sl2vl.map(switch, input, port)[usize::from(sl)] < vls,
+                    "{:?}",
+                    tables.account
+                );
             }
         }
     }
@@ -197,42 +203,95 @@ fn a_way_that_is_none_is_told() {
     assert!(quality.lost > 0 && quality.lost_examples.iter().any(|it| it.circle));
 }
 
+/// Hosts whose cables have one lane are sent nothing on another.
+#[test]
+fn hosts_may_have_fewer_lanes() {
+    for spec in [
+        "torus:5x5",
+        "dragonfly:p=2",
+        "random:switches=20,hosts=30,degree=4,seed=9",
+    ] {
+        let wide = fabric(spec);
+        let fabric = copy(
+            &wide,
+            |it| it,
+            |it| it,
+            |it, end| Link {
+                vls: if end { 1 } else { it.vls },
+                ..it
+            },
+        );
+        assert_eq!(fabric.vls(), 8);
+        let tables = route("auto", &fabric, 8).unwrap();
+        assert!(
+            tables.account.vls > 1 && quick(&fabric, &tables).is_sound(),
+            "{spec}"
+        );
+        for (switch, it) in (0_u32..).zip(fabric.switches()) {
+            for output in 1..=it.ports {
+                let Some(port) = fabric.port(switch, output) else {
+                    continue;
+                };
+                for input in 0..=it.ports {
+                    let map = tables.sl2vl.map(switch, input, output);
+                    let most = map.iter().take(usize::from(tables.account.sls)).max();
+                    assert!(most < Some(&port.link.vls), "{spec}");
+                }
+            }
+        }
+    }
+}
+
+/// A fabric once more, with some of it changed.
+fn copy(
+    plain: &Fabric,
+    switch_of: impl Fn(Switch) -> Switch,
+    end_of: impl Fn(End) -> End,
+    link_of: impl Fn(Link, bool) -> Link,
+) -> Fabric {
+    let mut fabric = Fabric::new();
+    for it in plain.switches() {
+        fabric.add_switch(switch_of(it.clone()));
+    }
+    for it in plain.ends() {
+        fabric.add_end(end_of(it.clone()));
+    }
+    for (end, _) in (0_u32..).zip(plain.ends()) {
+        let plug = plain.plug_of(end).unwrap();
+        fabric.connect(Place::End(end), plug.peer, link_of(plug.link, true));
+    }
+    for (switch, _) in (0_u32..).zip(plain.switches()) {
+        for (port, slot) in (0_u8..).zip(plain.ports_of(switch)) {
+            let at = Place::Switch { switch, port };
+            if let Some(it) =
+                slot.filter(|it| matches!(it.peer, Place::Switch { .. }) && at <= it.peer)
+            {
+                fabric.connect(at, it.peer, link_of(it.link, false));
+            }
+        }
+    }
+    fabric.finish().unwrap()
+}
+
 /// Several LIDs a port: the base LIDs are as evenly spread as without, and the others take other ways.
 #[test]
 fn further_lids_take_other_ways() {
     let mut topology = topology("fat-tree:108");
     topology.assign_lids().unwrap();
     let plain = Fabric::of_sim(&topology).unwrap();
-    let mut fabric = Fabric::new();
-    for it in plain.switches() {
-        fabric.add_switch(Switch {
+    let fabric = copy(
+        &plain,
+        |it| Switch {
             lid: it.lid * 4,
-            ..it.clone()
-        });
-    }
-    for it in plain.ends() {
-        fabric.add_end(End {
+            ..it
+        },
+        |it| End {
             lid: it.lid * 4,
             lmc: 2,
-            ..it.clone()
-        });
-    }
-    for (end, _) in (0_u32..).zip(plain.ends()) {
-        let plug = plain.plug_of(end).unwrap();
-        fabric.connect(Place::End(end), plug.peer, plug.link);
-    }
-    for (switch, it) in (0_u32..).zip(plain.switches()) {
-        for port in 1..=it.ports {
-            let at = Place::Switch { switch, port };
-            match plain.port(switch, port) {
-                Some(it) if matches!(it.peer, Place::Switch { .. }) && at <= it.peer => {
-                    fabric.connect(at, it.peer, it.link);
-                }
-                _ => {}
-            }
-        }
-    }
-    let fabric = fabric.finish().unwrap();
+            ..it
+        },
+        |it, _| it,
+    );
     for name in ["auto", "general", "minhop", "updn"] {
         let tables = route(name, &fabric, 4).unwrap();
         is_consistent(&fabric, &tables, 4);
@@ -490,7 +549,7 @@ fn is_connected(fabric: &Fabric) -> bool {
 
 fn damage(topology: &mut Topology, picks: &[usize]) {
     for pick in picks {
-        let cables: Vec<Link> = topology
+        let cables: Vec<Cable> = topology
             .links()
             .filter(|it| {
                 [it.a, it.b]
