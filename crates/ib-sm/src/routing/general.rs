@@ -9,8 +9,10 @@
 //!    and on such as close no circle. Where a switch finds no turn, a way is changed beside it; where
 //!    that does not help, the destination is reached along the spanning tree, which always can be.
 //!
-//! With one lane, the turns that the ways of the first step use most are taken in first, and the
-//! result competes with up and down.
+//! Other attempts route every destination inside of one lane, which takes in the turns that the ways
+//! of the first step use most before; and go up and down in every lane from another switch, which is
+//! always quick. The attempt with the least load on its busiest channel is taken. Keeping a lane
+//! without circles can take long in big fabrics without a shape; an attempt that does is given up.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -26,7 +28,7 @@ use super::fabric::Fabric;
 use super::graph::{Graph, NONE, Targets, is_end};
 use super::layer::{Escape, Layer, centre};
 use super::tables::{Sl, Sl2Vl, Tables};
-use super::updn::{heights, ordered, tables_of, up_down};
+use super::updn::{heights, ordered, tables_of, up_down_of};
 use super::{Engine, Options, RouteError, lanes};
 
 /// The engine `general`.
@@ -72,7 +74,7 @@ impl Engine for Dfsssp {
             &mut router.ways,
             &mut router.loads,
         );
-        if !router.layers_of_paths().is_empty() {
+        if router.layers_of_paths().is_none_or(|it| !it.is_empty()) {
             return Err(RouteError::Lanes {
                 engine: "dfsssp",
                 have,
@@ -115,6 +117,10 @@ impl Engine for Nue {
 /// What may be spent on trying, in channels looked at.
 const BUDGET: u64 = 1_500_000_000;
 
+/// What may be spent on keeping lanes without circles, in turns looked at, before an attempt is
+/// given up.
+const PATIENCE: u64 = 1_000_000_000;
+
 /// Routes any fabric.
 pub(super) fn general(fabric: &Fabric, graph: &Graph, options: &Options) -> Tables {
     let all_turns = turns(graph);
@@ -128,42 +134,40 @@ pub(super) fn general(fabric: &Fabric, graph: &Graph, options: &Options) -> Tabl
     );
     let sum: u64 = router.loads.of.iter().sum();
     router.scale = (sum / graph.channels().max(1) as u64).max(1);
-    if router.layers_of_paths().is_empty() {
+    let first = router.layers_of_paths();
+    if first.as_ref().is_some_and(Vec::is_empty) {
         return router.finish(fabric, "general");
     }
     let weights = router.turn_weights();
     let whole = router.targets.all.len() as u64 * graph.channels() as u64 * 2;
     let mut left = BUDGET;
     let mut best: Option<Attempt> = None;
-    let mut consider = |attempt: Attempt| {
-        if best
-            .as_ref()
-            .is_none_or(|best| attempt.score() < best.score())
+    let mut consider = |attempt: Option<Attempt>| {
+        let done = attempt.is_some();
+        if let Some(attempt) = attempt
+            && best
+                .as_ref()
+                .is_none_or(|best| attempt.score() < best.score())
         {
             best = Some(attempt);
         }
+        done
     };
-    if router.layers.len() > 1 {
-        consider(router.mixed());
+    let fits = first.is_none() || router.layers.len() == 1 || consider(router.mixed());
+    consider(Some(router.rooted()));
+    // Where one attempt was given up, others would be, too.
+    for percent in if fits && first.is_some() {
+        &[100, 0, 50, 80, 25][..]
     } else {
-        let mut ways = Ways::new(graph.n, router.targets.all.len());
-        let mut loads = Loads::new(graph);
-        let height = heights(graph, &[centre(graph)]);
-        up_down(graph, &router.targets, &height, 1, &mut ways, &mut loads);
-        consider(Attempt {
-            levels: vec![0; graph.n * router.targets.all.len()],
-            ways,
-            max: loads.max(),
-            total: loads.of.iter().sum(),
-            how: "up and down from a switch in the middle".to_owned(),
-        });
-    }
-    for percent in [100, 0, 50, 80, 25] {
+        &[]
+    } {
         if left < whole {
             break;
         }
         left -= whole;
-        consider(router.confined(&all_turns, &weights[..weights.len() * percent / 100]));
+        if !consider(router.confined(&all_turns, &weights[..weights.len() * percent / 100])) {
+            break;
+        }
     }
     if let Some(best) = best {
         (router.ways, router.levels) = (best.ways, best.levels);
@@ -237,8 +241,9 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Gives every path a lane; returns the columns with a path that none takes.
-    fn layers_of_paths(&mut self) -> Vec<u32> {
+    /// Gives every path a lane; returns the columns with a path that none takes. None where that was
+    /// too much work.
+    fn layers_of_paths(&mut self) -> Option<Vec<u32>> {
         let graph = self.graph;
         let columns = self.targets.all.len();
         let mut hard = Vec::new();
@@ -287,8 +292,15 @@ impl<'a> Router<'a> {
             if !fits {
                 hard.push(column);
             }
+            if self.is_tired() {
+                return None;
+            }
         }
-        hard
+        Some(hard)
+    }
+
+    fn is_tired(&self) -> bool {
+        self.layers.iter().map(|it| it.work).sum::<u64>() > PATIENCE
     }
 
     /// How much traffic takes each turn, the most used first.
@@ -340,7 +352,7 @@ impl<'a> Router<'a> {
 
     /// Paths by the fewest hops as far as they fit; other destinations each inside of one lane.
     /// The last lane has the spanning tree in it.
-    fn mixed(&mut self) -> Attempt {
+    fn mixed(&mut self) -> Option<Attempt> {
         let graph = self.graph;
         let index = self.turns;
         for layer in &mut self.layers {
@@ -349,7 +361,7 @@ impl<'a> Router<'a> {
         let last = self.layers.len() - 1;
         self.layers[last].escape(&self.escape);
         self.escaped = 0;
-        let hard = self.layers_of_paths();
+        let hard = self.layers_of_paths()?;
         let columns = self.targets.all.len();
         for (number, &column) in hard.iter().enumerate() {
             let column = column as usize;
@@ -367,21 +379,82 @@ impl<'a> Router<'a> {
                 .find(|&(at, &level)| self.confine(column, level, at + 1 == tries))
                 .map_or(last, |(_, &level)| level);
             self.level(column, done);
+            if self.is_tired() {
+                return None;
+            }
         }
         let how = format!(
             "{} of {columns} destinations were routed inside of a lane",
             hard.len()
         );
-        self.attempt(how)
+        Some(self.attempt(how))
+    }
+
+    /// Up and down in every lane from another switch, every destination in the lane whose switch is
+    /// nearest: most ways to it only go up.
+    fn rooted(&mut self) -> Attempt {
+        let graph = self.graph;
+        let count = self.layers.len();
+        let mut ways = Ways::new(graph.n, self.targets.all.len());
+        let mut loads = Loads::new(graph);
+        let (mut hops, mut queue) = (Vec::new(), Vec::new());
+        // By switch: hops to the nearest root, and which.
+        let mut near = vec![(u16::MAX, 0_usize); graph.n];
+        let mut roots = Vec::with_capacity(count);
+        let mut root = centre(graph);
+        for lane in 0..count {
+            roots.push(root);
+            graph.hops_to(root, &mut hops, &mut queue);
+            for (near, &hops) in near.iter_mut().zip(&hops) {
+                *near = (*near).min((hops, lane));
+            }
+            let far = |it: &u32| (near[*it as usize].0, graph.out(*it).len(), Reverse(*it));
+            root = (0..graph.n as u32).max_by_key(far).unwrap_or(root);
+        }
+        let columns = turns_of(&self.targets);
+        for (lane, &root) in roots.iter().enumerate() {
+            let mine: Vec<u32> = columns
+                .iter()
+                .copied()
+                .filter(|&it| near[self.targets.all[it as usize].switch as usize].1 == lane)
+                .collect();
+            let height = heights(graph, &[root]);
+            up_down_of(
+                graph,
+                &self.targets,
+                &mine,
+                &height,
+                1,
+                &mut ways,
+                &mut loads,
+            );
+            for column in mine {
+                self.level(column as usize, lane);
+            }
+        }
+        Attempt {
+            ways,
+            levels: self.levels.clone(),
+            max: loads.max(),
+            total: loads.of.iter().sum(),
+            how: format!("up and down from {count} switches, one for each lane"),
+        }
     }
 
     /// Every destination inside of one lane. The turns that are given are taken in first.
-    fn confined(&mut self, index: &'a [u32], seeds: &[(Reverse<u64>, u32, u32)]) -> Attempt {
+    fn confined(
+        &mut self,
+        index: &'a [u32],
+        seeds: &[(Reverse<u64>, u32, u32)],
+    ) -> Option<Attempt> {
         let graph = self.graph;
         let mut first = Layer::new(graph, index);
         first.escape(&self.escape);
         for &(_, input, output) in seeds {
             first.add(input, output, true);
+            if first.work > PATIENCE {
+                return None;
+            }
         }
         for layer in &mut self.layers {
             layer.copy(&first);
@@ -401,13 +474,16 @@ impl<'a> Router<'a> {
                 let level = number % count;
                 self.confine(column, level, true);
                 self.level(column, level);
+                if self.is_tired() {
+                    return None;
+                }
             }
         }
         let how = format!(
             "all destinations were routed inside of a lane, {} turns of the best ways first",
             seeds.len()
         );
-        self.attempt(how)
+        Some(self.attempt(how))
     }
 
     fn attempt(&mut self, mut how: String) -> Attempt {

@@ -25,6 +25,8 @@ pub(super) struct Layer<'a> {
     forward: Vec<u32>,
     backward: Vec<u32>,
     stack: Vec<u32>,
+    /// Turns looked at so far, to know when it is too much.
+    pub(super) work: u64,
 }
 
 fn get(bits: &[u64], bit: usize) -> bool {
@@ -49,6 +51,7 @@ impl<'a> Layer<'a> {
             forward: Vec::new(),
             backward: Vec::new(),
             stack: Vec::new(),
+            work: 0,
         }
     }
 
@@ -97,6 +100,7 @@ impl<'a> Layer<'a> {
         self.seen[output as usize] = self.stamp;
         while let Some(channel) = self.stack.pop() {
             self.forward.push(channel);
+            self.work += graph.out(graph.to[channel as usize]).len() as u64;
             for next in graph.out(graph.to[channel as usize]) {
                 let next = next as u32;
                 if self.place[next as usize] > high
@@ -119,6 +123,7 @@ impl<'a> Layer<'a> {
         self.seen[input as usize] = self.stamp;
         while let Some(channel) = self.stack.pop() {
             self.backward.push(channel);
+            self.work += graph.out(graph.from[channel as usize]).len() as u64;
             for out in graph.out(graph.from[channel as usize]) {
                 let before = graph.back[out];
                 if before == NONE
@@ -150,6 +155,7 @@ impl<'a> Layer<'a> {
         self.place.clone_from(&other.place);
         self.present.clone_from(&other.present);
         self.blocked.clone_from(&other.blocked);
+        self.work = 0;
     }
 
     /// Takes in the turns of a spanning tree, by which everything stays reachable.

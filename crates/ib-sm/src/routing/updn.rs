@@ -149,15 +149,28 @@ pub(super) fn up_down(
     ways: &mut Ways,
     loads: &mut Loads,
 ) -> bool {
+    let all = turns_of(targets);
+    up_down_of(graph, targets, &all, height, again, ways, loads)
+}
+
+/// The same for some destinations, by their columns.
+pub(super) fn up_down_of(
+    graph: &Graph,
+    targets: &Targets,
+    columns: &[u32],
+    height: &[u32],
+    again: usize,
+    ways: &mut Ways,
+    loads: &mut Loads,
+) -> bool {
     let mut whole = true;
     let mut by_height: Vec<u32> = (0..graph.n as u32).collect();
     by_height.sort_unstable_by_key(|&it| height[it as usize]);
-    let order = turns_of(targets);
     let mut hops = vec![u32::MAX; graph.n];
     let mut cost = vec![0_u64; graph.n];
     let (mut queue, mut sorted): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
     for round in 0..=again {
-        for &column in &order {
+        for &column in columns {
             let it = &targets.all[column as usize];
             let end = is_end(it);
             let next = ways.of_mut(column as usize);
