@@ -119,7 +119,7 @@ const BUDGET: u64 = 1_500_000_000;
 
 /// What may be spent on keeping lanes without circles, in turns looked at, before an attempt is
 /// given up.
-const PATIENCE: u64 = 1_000_000_000;
+const PATIENCE: u64 = 400_000_000;
 
 /// Routes any fabric.
 pub(super) fn general(fabric: &Fabric, graph: &Graph, options: &Options) -> Tables {
@@ -156,18 +156,22 @@ pub(super) fn general(fabric: &Fabric, graph: &Graph, options: &Options) -> Tabl
     let fits = first.is_none() || router.layers.len() == 1 || consider(router.mixed());
     consider(Some(router.rooted()));
     // Where one attempt was given up, others would be, too.
-    for percent in if fits && first.is_some() {
+    let shares = if fits && first.is_some() {
         &[100, 0, 50, 80, 25][..]
     } else {
-        &[]
-    } {
+        &[0]
+    };
+    for percent in shares {
         if left < whole {
             break;
         }
-        left -= whole;
-        if !consider(router.confined(&all_turns, &weights[..weights.len() * percent / 100])) {
+        let some = &weights[..weights.len() * percent / 100];
+        if !consider(router.confined(&all_turns, some)) {
             break;
         }
+        // A turn costs about as much as some channels.
+        let work: u64 = router.layers.iter().map(|it| it.work).sum();
+        left = left.saturating_sub(whole + work * 4);
     }
     if let Some(best) = best {
         (router.ways, router.levels) = (best.ways, best.levels);
@@ -656,6 +660,7 @@ fn detour(
             if cost[beside as usize] == u64::MAX || beside == target {
                 continue;
             }
+            layer.work += graph.out(beside).len() as u64;
             for other in graph.out(beside) {
                 let (other, there) = (other as u32, graph.to[other]);
                 let known = cost[there as usize] != u64::MAX && other != next[beside as usize];
