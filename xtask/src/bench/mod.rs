@@ -3,11 +3,13 @@
 //! Two kinds. A *bench* is a criterion bench of a crate, compared with an earlier run of itself. A
 //! *race* runs us and a peer side by side on the same input in one run, since only a ratio means
 //! something on a machine that is not ours. A race is a file in this folder and a line in [`RACES`].
+//! [`verbs`] is one too, with tables of its own.
 
 mod discovery;
 mod firmware;
 mod race;
 mod routing;
+mod verbs;
 
 use anyhow::{Context, Result, bail};
 
@@ -47,6 +49,7 @@ pub fn run(args: &Args) -> Result<()> {
         for race in RACES {
             println!("{:<24} race: {}", race.name, race.what);
         }
+        println!("{:<24} race: {}", verbs::NAME, verbs::WHAT);
         return Ok(());
     }
     let mut any = false;
@@ -63,6 +66,10 @@ pub fn run(args: &Args) -> Result<()> {
     {
         any = true;
         race.run(&workspace, args.rounds)?;
+    }
+    if args.name.as_deref().is_none_or(|name| name == verbs::NAME) {
+        any = true;
+        verbs::run(&workspace, args.rounds)?;
     }
     if !any {
         bail!("there is no such bench or race: `cargo xtask bench --list` lists them");

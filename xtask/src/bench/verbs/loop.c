@@ -1,6 +1,8 @@
 /* The loop of a C program: a queue pair connected to itself, one request at a time.
  *
- *   loop write|message ROUNDS
+ *   loop write|fill|message ROUNDS
+ *
+ * `write` makes the request once, `fill` fills it for each post, as who has many buffers does.
  *
  * Prints the nanoseconds that a round took. */
 #include <endian.h>
@@ -45,6 +47,35 @@ static void writes(struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_mr *mr, char
 	}
 }
 
+static void fills(struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_mr *mr, char *buf, long rounds)
+{
+	struct ibv_sge from[2] = {
+		{.addr = (uintptr_t)buf, .length = 8, .lkey = mr->lkey},
+		{.addr = (uintptr_t)buf + 8, .length = 8, .lkey = mr->lkey},
+	};
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {0}, *bad;
+	struct ibv_wc wc;
+
+	for (long round = 0; round < rounds; round++) {
+		sge.addr = from[round & 1].addr;
+		sge.length = from[round & 1].length;
+		sge.lkey = from[round & 1].lkey;
+		wr.wr_id = round;
+		wr.next = NULL;
+		wr.sg_list = &sge;
+		wr.num_sge = 1;
+		wr.opcode = IBV_WR_RDMA_WRITE;
+		wr.send_flags = IBV_SEND_SIGNALED;
+		wr.wr.rdma.remote_addr = (uintptr_t)buf + 4096;
+		wr.wr.rdma.rkey = mr->rkey;
+		need(!ibv_post_send(qp, &wr, &bad), "post_send");
+		while (!ibv_poll_cq(cq, 1, &wc))
+			;
+		need(wc.status == IBV_WC_SUCCESS && wc.wr_id == (uint64_t)round, "completion");
+	}
+}
+
 static void messages(struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_mr *mr, char *buf, long rounds)
 {
 	struct ibv_sge from = {.addr = (uintptr_t)buf, .length = 8, .lkey = mr->lkey};
@@ -69,7 +100,7 @@ static void messages(struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_mr *mr, ch
 
 int main(int argc, char **argv)
 {
-	need(argc == 3, "usage: loop write|message ROUNDS");
+	need(argc == 3, "usage: loop write|fill|message ROUNDS");
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	need(list && list[0], "no device");
 	struct ibv_context *context = ibv_open_device(list[0]);
@@ -124,6 +155,8 @@ int main(int argc, char **argv)
 	double begin = now();
 	if (!strcmp(argv[1], "write"))
 		writes(qp, cq, mr, buf, rounds);
+	else if (!strcmp(argv[1], "fill"))
+		fills(qp, cq, mr, buf, rounds);
 	else
 		messages(qp, cq, mr, buf, rounds);
 	printf("%.1f\n", (now() - begin) / rounds);
