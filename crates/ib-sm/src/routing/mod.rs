@@ -2,7 +2,7 @@
 //! clock.
 //!
 //! - [`Fabric`]: what is routed. [`Tables`]: what comes out.
-//! - [`Engine`]: a way of routing; [`engine`] finds one by its name. [`auto`] is the default.
+//! - [`Engine`]: a way of routing; [`engine`] finds one by its name. [`Auto`] is the default.
 //! - [`mod@quality`]: what tables are worth: who reaches whom, in how many hops, with what load, and
 //!   whether credits can go in a circle ([`mod@credit_loops`]). It takes tables of any origin.
 //! - [`dump`]: the files in which OpenSM, ibdiagnet and we write tables down.

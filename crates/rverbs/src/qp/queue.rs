@@ -144,7 +144,7 @@ impl<T: Transport, B: Buf> fmt::Debug for SendQueue<T, B> {
     }
 }
 
-/// Numbers of requests: they count up to [`COUNT_MASK`] and go on at 0.
+// Numbers of requests: they count up to `COUNT_MASK` and go on at 0.
 impl<T: Transport, B: Buf> SendQueue<T, B> {
     pub(super) fn new(qp: Arc<QpInner>, depth: u32, max_sge: u32, max_inline: u32) -> Self {
         let slots = (depth.max(1) as usize).next_power_of_two();
