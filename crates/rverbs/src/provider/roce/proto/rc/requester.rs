@@ -199,6 +199,9 @@ impl Requester {
             }
             self.rnr_until = None;
         }
+        if burst.count() == 0 && self.holds_back() {
+            return Filled::Idle;
+        }
         while !self.blocked(link) {
             let Some(wqe) = self.sq.get(self.cursor) else {
                 return Filled::Idle;
@@ -279,6 +282,22 @@ impl Requester {
             && under_way + read_chunk(link, offset, wqe.packets) > window
     }
 
+    /// Packets that a burst is worth to be begun for: a burst costs hardly more than a packet.
+    fn quantum(&self) -> u32 {
+        (self.window.size() / 4).clamp(1, 15)
+    }
+
+    /// Whether to wait for the acknowledgement that is on its way and lets more go at once, rather than
+    /// begin a burst for the few packets that may go now.
+    fn holds_back(&self) -> bool {
+        let under_way = self.next.since(self.una);
+        let room = self.window.size().saturating_sub(under_way);
+        under_way > 0
+            && room < self.quantum()
+            && self.next == self.sent
+            && self.post.since(self.next) > room
+    }
+
     fn advance(&mut self, packets: u32) {
         if self.next.cmp_to(self.sent) < 0 {
             self.retransmitted += u64::from(packets);
@@ -327,8 +346,11 @@ impl Requester {
         let (total, psn) = (wqe.len, self.next);
         self.advance(1);
         self.since_ack += 1;
+        let under_way = self.next.since(self.una);
+        let room = self.window.size().saturating_sub(under_way);
         let ask = self.since_ack >= link.ack_every
-            || self.next.since(self.una) >= self.window.size()
+            || room == 0
+            || room + 1 == self.quantum()
             || (last && self.blocked(link));
         if ask {
             self.since_ack = 0;
