@@ -20,7 +20,7 @@ mod outcome;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -105,6 +105,16 @@ fn port(step: u16) -> u16 {
     start.wrapping_add(NEXT.fetch_add(step, Ordering::Relaxed) % 512)
 }
 
+/// The first UDP port of each lab. A device may take any of the 128 from there on, so that no two
+/// labs of this process meet, and labs of other processes hardly ever.
+fn udp_port() -> u16 {
+    /// How many ranges there are from the first one on.
+    const RANGES: u32 = 150;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let range = (std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)) % RANGES;
+    40_000 + u16::try_from(range * 128).unwrap_or(0)
+}
+
 impl Preload {
     /// Programs under that library, on that provider.
     #[must_use]
@@ -112,7 +122,7 @@ impl Preload {
         Self {
             library,
             provider,
-            udp: 40_000 + port(8) % 20_000,
+            udp: udp_port(),
             limit: Duration::from_secs(60),
         }
     }
