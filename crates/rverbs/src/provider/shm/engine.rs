@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rverbs_sys::{IBV_QPT_UD, ibv_qp_cap, ibv_sge};
+use rverbs_sys::{IBV_QPS_ERR, IBV_QPT_UD, ibv_qp_cap, ibv_sge};
 
 use crate::provider::Errno;
 use crate::provider::soft::lock::Lock;
@@ -32,6 +32,14 @@ pub(super) struct Peer {
 }
 
 impl Peer {
+    /// Whether it failed, or is not any more what we connected to.
+    #[inline]
+    pub(super) fn is_gone(&self) -> bool {
+        let control = &self.header().control;
+        control.state.load(Ordering::Relaxed) >= IBV_QPS_ERR
+            || control.epoch.load(Ordering::Relaxed) != self.epoch
+    }
+
     #[inline]
     pub(super) fn header(&self) -> &QpHeader {
         // SAFETY: the file is long enough (checked when it was mapped), aligned to a page, and the

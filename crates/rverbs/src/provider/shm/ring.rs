@@ -74,6 +74,18 @@ pub(super) struct Record {
     pub(super) entries: u32,
 }
 
+/// Writes a word that others look at; nothing that follows is done before they can see it.
+#[inline]
+pub(super) fn write_in_order(word: &AtomicU32, value: u32) {
+    word.swap(value, Ordering::SeqCst);
+    if cfg!(target_arch = "x86_64") {
+        // There an exchange is a barrier, and a cheaper one.
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}
+
 /// A ring in a mapped file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring(NonNull<u8>);
@@ -145,14 +157,7 @@ impl Ring {
     pub(super) unsafe fn publish_in_order(self, at: u32, record: &Record) {
         // SAFETY: as the caller promises.
         let stamp = unsafe { self.head(at, record) };
-        if cfg!(target_arch = "x86_64") {
-            // An exchange is a barrier, and a cheaper one.
-            self.stamp(at).swap(stamp, Ordering::SeqCst);
-            compiler_fence(Ordering::SeqCst);
-        } else {
-            self.stamp(at).store(stamp, Ordering::Release);
-            fence(Ordering::SeqCst);
-        }
+        write_in_order(self.stamp(at), stamp);
     }
 
     /// The record at a line, where one was published. `Err` for one that makes no sense.

@@ -8,7 +8,7 @@
 //! message is in the receiver's memory, and fails when it was refused).
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rverbs_sys::{
     IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_READ,
@@ -31,7 +31,9 @@ use super::copy::{Way, between, place, total};
 use super::engine::{self, Job, Peer, Place, Tx, Wqe};
 use super::layout::RESULTS;
 use super::node::Node;
-use super::ring::{ATOMIC, EAGER, FETCH, LINES, Op, Record, SOLICITED, UNCLEAN, lines_for};
+use super::ring::{
+    ATOMIC, EAGER, FETCH, LINES, Op, Record, SOLICITED, UNCLEAN, lines_for, write_in_order,
+};
 
 mod collect;
 mod patience;
@@ -300,11 +302,8 @@ fn start(node: &Node, qp: &Qp<Shm>, tx: &mut Tx, slot: usize, request: &Request<
     let Some(peer) = tx.peer.take() else {
         return unreachable_peer(qp, tx);
     };
-    let control = &peer.header().control;
-    let gone = control.state.load(Ordering::Relaxed) >= IBV_QPS_ERR
-        || control.epoch.load(Ordering::Relaxed) != peer.epoch;
     let start = match request.job.opcode {
-        _ if gone => Start::Failed(IBV_WC_RETRY_EXC_ERR),
+        _ if peer.is_gone() => Start::Failed(IBV_WC_RETRY_EXC_ERR),
         IBV_WR_SEND | IBV_WR_SEND_WITH_IMM | IBV_WR_SEND_WITH_INV => {
             send(node, qp, tx, &peer, request)
         }
@@ -377,13 +376,14 @@ pub(super) fn acknowledge(qp: &Qp<Shm>, consumed: u32) {
 }
 
 /// Shows a record to the peer, and wakes it where it asked for that.
-fn publish(qp: &Qp<Shm>, tx: &mut Tx, peer: &Peer, mut record: Record) {
+#[inline]
+fn publish(qp: &Qp<Shm>, head: &mut u32, peer: &Peer, mut record: Record) {
     record.ack = qp.engine.consumed.load(Ordering::Relaxed);
     qp.engine.told.store(record.ack, Ordering::Relaxed);
     // With a barrier, against the peer's "arm, then look".
     // SAFETY: the room was reserved, and the lock of the sending side is held.
-    unsafe { peer.ring.publish_in_order(tx.head, &record) };
-    tx.head = tx.head.wrapping_add(record.lines);
+    unsafe { peer.ring.publish_in_order(*head, &record) };
+    *head = head.wrapping_add(record.lines);
     match peer.header().armed.recv.load(Ordering::Relaxed) {
         0 => {}
         2 if record.flags & SOLICITED == 0 => {}
@@ -391,8 +391,10 @@ fn publish(qp: &Qp<Shm>, tx: &mut Tx, peer: &Peer, mut record: Record) {
     }
 }
 
-pub(super) fn solicited(job: &Job) -> u8 {
-    if job.flags & IBV_SEND_SOLICITED == 0 {
+/// What a record says of a request's `ibv_send_flags`.
+#[inline]
+pub(super) fn solicited(flags: u32) -> u8 {
+    if flags & IBV_SEND_SOLICITED == 0 {
         0
     } else {
         SOLICITED
@@ -452,14 +454,14 @@ fn send(node: &Node, qp: &Qp<Shm>, tx: &mut Tx, peer: &Peer, request: &Request<'
     }
     let record = Record {
         op,
-        flags: solicited(job) | if eager { 0 } else { FETCH },
+        flags: solicited(job.flags) | if eager { 0 } else { FETCH },
         lines,
         len: *len,
         imm: job.imm,
         ack: 0,
         entries: job.sges,
     };
-    publish(qp, tx, peer, record);
+    publish(qp, &mut tx.head, peer, record);
     Start::Done
 }
 
@@ -469,18 +471,18 @@ enum Reach {
     There,
 }
 
-/// Finds a region of the peer and checks that we may access it so.
+/// Finds a region of the peer and checks that we may access it so: the region, and where in it. `None`
+/// for no bytes at all, for which only the connection is checked.
 ///
 /// To be called in a section, and the result used in it.
-fn remote(
-    node: &Node,
+#[inline]
+fn permitted(
     qp: &Qp<Shm>,
-    tx: &mut Tx,
     peer: &Peer,
-    job: &Job,
+    (addr, rkey): (u64, u32),
     len: u32,
     needed: u32,
-) -> Result<(Reach, u64), u32> {
+) -> Result<Option<(Region, u64)>, u32> {
     let header = peer.header();
     let state = header.control.state.load(Ordering::SeqCst);
     if header.control.peer.load(Ordering::SeqCst) != qp.qpn
@@ -490,16 +492,33 @@ fn remote(
         return Err(IBV_WC_RETRY_EXC_ERR);
     }
     if len == 0 {
-        return Ok((Reach::Here(NonNull::dangling().as_ptr()), 0));
+        return Ok(None);
     }
     if header.control.access.load(Ordering::Relaxed) & needed != needed {
         return Err(IBV_WC_REM_ACCESS_ERR);
     }
-    let region = memory::find(peer.node.keys(), job.rkey).ok_or(IBV_WC_REM_ACCESS_ERR)?;
+    let region = memory::find(peer.node.keys(), rkey).ok_or(IBV_WC_REM_ACCESS_ERR)?;
     let pd = header.pd.load(Ordering::Relaxed);
     let offset = region
-        .offset(job.remote, len.into(), pd, needed)
+        .offset(addr, len.into(), pd, needed)
         .map_err(|_| IBV_WC_REM_ACCESS_ERR)?;
+    Ok(Some((region, offset)))
+}
+
+/// Where a range of the peer is that [`permitted`] allows, and its address there.
+fn remote(
+    node: &Node,
+    qp: &Qp<Shm>,
+    tx: &mut Tx,
+    peer: &Peer,
+    job: &Job,
+    len: u32,
+    needed: u32,
+) -> Result<(Reach, u64), u32> {
+    let target = (job.remote, job.rkey);
+    let Some((region, offset)) = permitted(qp, peer, target, len, needed)? else {
+        return Ok((Reach::Here(NonNull::dangling().as_ptr()), 0));
+    };
     Ok((
         reach(node, tx, peer, &region, offset, len),
         region.addr + offset,
@@ -533,6 +552,7 @@ fn reach(node: &Node, tx: &mut Tx, peer: &Peer, region: &Region, offset: u64, le
 }
 
 /// Runs an access to the peer's memory as a section that its barriers wait for.
+#[inline]
 fn section<R>(qp: &Qp<Shm>, access: impl FnOnce() -> R) -> R {
     enter(&qp.engine.header().hazard.sending);
     let result = access();
@@ -543,16 +563,8 @@ fn section<R>(qp: &Qp<Shm>, access: impl FnOnce() -> R) -> R {
 /// Begins a section. The lock of its side is held, so nobody else counts.
 #[inline]
 pub(super) fn enter(section: &AtomicU32) {
-    // With a barrier, against the peer's "make invalid, then look". On x86 the exchange is one.
-    section.swap(
-        section.load(Ordering::Relaxed).wrapping_add(1),
-        Ordering::SeqCst,
-    );
-    if cfg!(target_arch = "x86_64") {
-        compiler_fence(Ordering::SeqCst);
-    } else {
-        fence(Ordering::SeqCst);
-    }
+    // With a barrier, against the peer's "make invalid, then look".
+    write_in_order(section, section.load(Ordering::Relaxed).wrapping_add(1));
 }
 
 /// Ends a section.
@@ -644,14 +656,14 @@ fn write(node: &Node, qp: &Qp<Shm>, tx: &mut Tx, peer: &Peer, request: &Request<
     if notice {
         let record = Record {
             op: Op::WriteImm,
-            flags: solicited(job),
+            flags: solicited(job.flags),
             lines: 1,
             len: request.len,
             imm: job.imm,
             ack: 0,
             entries: 0,
         };
-        publish(qp, tx, peer, record);
+        publish(qp, &mut tx.head, peer, record);
     }
     Start::Done
 }
@@ -750,7 +762,7 @@ fn atomic(
         ack: 0,
         entries: 0,
     };
-    publish(qp, tx, peer, record);
+    publish(qp, &mut tx.head, peer, record);
     peer.node.ring();
     Start::Done
 }

@@ -162,7 +162,7 @@ pub(super) fn send(node: &Node, qp: &Qp<Shm>, tx: &mut Tx, request: &Request<'_>
         (*slot).len = *len;
         (*slot).imm = job.imm;
         (*slot).source = qp.qpn;
-        (*slot).flags = u32::from(solicited(job))
+        (*slot).flags = u32::from(solicited(job.flags))
             | u32::from(job.opcode == IBV_WR_SEND_WITH_IMM) << 1
             | u32::from(job.global) << 2;
         let mut to = (&raw mut (*slot).payload).cast::<u8>();
@@ -184,7 +184,7 @@ pub(super) fn send(node: &Node, qp: &Qp<Shm>, tx: &mut Tx, request: &Request<'_>
     fence(Ordering::SeqCst);
     match mailbox.header().armed.recv.load(Ordering::Relaxed) {
         0 => {}
-        2 if solicited(job) & SOLICITED == 0 => {}
+        2 if solicited(job.flags) & SOLICITED == 0 => {}
         _ => mailbox.node.ring(),
     }
     Start::Done

@@ -75,15 +75,11 @@ unsafe fn send(node: &Node, qp: &Qp<Shm>, tx: &mut Tx, wr: &ibv_send_wr) -> bool
     };
     // SAFETY: the caller's list holds one entry.
     let sge = unsafe { &*wr.sg_list };
-    let engine = &qp.engine;
-    let control = &peer.header().control;
-    let room = LINES - tx.head.wrapping_sub(engine.acked.load(Ordering::Acquire));
+    let room = LINES
+        - tx.head
+            .wrapping_sub(qp.engine.acked.load(Ordering::Acquire));
     let len = sge.length as usize;
-    if len > SHORT
-        || room < 1 + UNCLEAN
-        || control.state.load(Ordering::Relaxed) >= IBV_QPS_ERR
-        || control.epoch.load(Ordering::Relaxed) != peer.epoch
-    {
+    if len > SHORT || room < 1 + UNCLEAN || peer.is_gone() {
         return false;
     }
     let Some(from) = source(node, qp, wr, sge) else {
@@ -97,30 +93,16 @@ unsafe fn send(node: &Node, qp: &Qp<Shm>, tx: &mut Tx, wr: &ibv_send_wr) -> bool
         // SAFETY: as above.
         unsafe { to.copy_from_nonoverlapping(from, len) };
     }
-    let ack = engine.consumed.load(Ordering::Relaxed);
-    engine.told.store(ack, Ordering::Relaxed);
-    let flags = if wr.send_flags & IBV_SEND_SOLICITED == 0 {
-        0
-    } else {
-        SOLICITED
-    };
     let record = Record {
         op: Op::Send,
-        flags,
+        flags: solicited(wr.send_flags),
         lines: 1,
         len: sge.length,
         imm: 0,
-        ack,
+        ack: 0,
         entries: 1,
     };
-    // SAFETY: there is room, and the lock of the sending side is held.
-    unsafe { peer.ring.publish_in_order(tx.head, &record) };
-    tx.head = tx.head.wrapping_add(1);
-    match peer.header().armed.recv.load(Ordering::Relaxed) {
-        0 => {}
-        2 if flags == 0 => {}
-        _ => peer.node.ring(),
-    }
+    publish(qp, &mut tx.head, peer, record);
     true
 }
 
@@ -144,31 +126,21 @@ unsafe fn write(node: &Node, qp: &Qp<Shm>, tx: &Tx, wr: &ibv_send_wr) -> bool {
     };
     // SAFETY: the opcode says which field of the union is set.
     let rdma = unsafe { &wr.wr.rdma };
-    let header = peer.header();
-    let control = &header.control;
-    let hazard = &qp.engine.header().hazard.sending;
-    enter(hazard);
-    let there = (|| {
-        let welcome = control.epoch.load(Ordering::Relaxed) == peer.epoch
-            && control.peer.load(Ordering::SeqCst) == qp.qpn
-            && (IBV_QPS_RTR..IBV_QPS_ERR).contains(&control.state.load(Ordering::SeqCst))
-            && control.access.load(Ordering::Relaxed) & IBV_ACCESS_REMOTE_WRITE != 0
-            && sge.length != 0;
-        let region = memory::find(peer.node.keys(), rdma.rkey)?;
-        if !welcome || region.file != *file {
-            return None;
+    section(qp, || {
+        let (target, len) = ((rdma.remote_addr, rdma.rkey), sge.length);
+        let found = permitted(qp, peer, target, len, IBV_ACCESS_REMOTE_WRITE);
+        let there = match found {
+            Ok(Some((region, offset))) if region.file == *file && !peer.is_gone() => {
+                engine::at(map, region.file_offset + offset, len.into())
+            }
+            _ => None,
+        };
+        if let Some(there) = there {
+            // SAFETY: both ranges were checked; the local one stays registered while the lock is held, or
+            // is the caller's inline data, the remote one while the section lasts. They are in different
+            // processes' memory; that both map the same is possible only by a fault of who posted it.
+            unsafe { place(there.as_ptr(), here, len as usize) };
         }
-        let pd = header.pd.load(Ordering::Relaxed);
-        let len = sge.length.into();
-        let offset = region.offset(rdma.remote_addr, len, pd, IBV_ACCESS_REMOTE_WRITE);
-        engine::at(map, region.file_offset + offset.ok()?, len)
-    })();
-    if let Some(there) = there {
-        // SAFETY: both ranges were checked; the local one stays registered while the lock is held, or
-        // is the caller's inline data, the remote one while the section lasts. They are in different
-        // processes' memory; that both map the same is possible only by a fault of who posted it.
-        unsafe { place(there.as_ptr(), here, sge.length as usize) };
-    }
-    leave(hazard);
-    there.is_some()
+        there.is_some()
+    })
 }
