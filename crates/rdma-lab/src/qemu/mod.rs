@@ -12,6 +12,7 @@ mod cpio;
 mod initramfs;
 mod kernel;
 mod link;
+pub(crate) mod pair;
 pub mod script;
 
 use std::path::PathBuf;

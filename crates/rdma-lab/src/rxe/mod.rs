@@ -12,10 +12,9 @@ mod outcome;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::process::tail;
-use crate::qemu::Guest;
+use crate::qemu::{Guest, pair};
 use crate::{Output, peer};
 
 pub use capture::{Capture, dissect};
@@ -44,8 +43,6 @@ pub struct Ours {
 
 /// Where a captured packet is kept.
 const PCAP: &str = "/tmp/rxe.pcap";
-/// What stands between the parts of what a case's script prints.
-const MARK: &str = "@@ rdma-lab @@";
 
 /// A guest with the two devices and a wire between them.
 #[derive(Debug)]
@@ -184,8 +181,9 @@ impl Lab {
         self.port += 1;
         let script = self.script(case, direction);
         let output = self.guest.run(&script, self.limit * 3)?;
-        let results = match parts(&output) {
-            Ok((client, server)) => case.judge(&client, &server, self.loss > 0),
+        let results = match pair::parts(&output) {
+            Ok((client, Some(server))) => case.judge(&client, &server, self.loss > 0),
+            Ok((_, None)) => vec![(String::new(), Err("the server did not end".to_owned()))],
             Err(error) => vec![(String::new(), Err(format!("{error:#}")))],
         };
         Ok(results
@@ -225,46 +223,18 @@ impl Lab {
             }
         };
         format!(
-            "cd /tmp; rm -f so se co ce\n\
+            "{}\
              {} >so 2>se </dev/null & server=$!\n\
              for _ in $(seq 200); do {listens} && break; kill -0 $server 2>/dev/null || break; sleep 0.05; done\n\
              {} >co 2>ce </dev/null; code=$?\n\
-             [ $code -eq 0 ] || {{ sleep 1; kill $server 2>/dev/null; }}; wait $server; sc=$?\n\
-             echo \"$code $sc\"; for f in co ce so se; do echo '{MARK}'; cat $f; done\n",
+             {}{}",
+            pair::BEGIN,
             line(server, false),
-            line(client, true)
+            line(client, true),
+            pair::WAIT,
+            pair::END
         )
     }
-}
-
-/// What client and server said, out of what the script printed.
-fn parts(output: &Output) -> Result<(Output, Output)> {
-    let text = output.stdout_text();
-    let mark = format!("{MARK}\n");
-    let parts: Vec<&str> = text.split(mark.as_str()).collect();
-    let said = || {
-        format!(
-            "the guest said\n{}",
-            tail(&[&output.stdout, &output.stderr])
-        )
-    };
-    let [codes, co, ce, so, se] = parts.as_slice() else {
-        bail!(said());
-    };
-    let (client, server) = codes.trim().split_once(' ').with_context(said)?;
-    let part = |name: &str, code: &str, stdout: &str, stderr: &str| -> Result<Output> {
-        Ok(Output {
-            command: name.to_owned(),
-            stdout: stdout.as_bytes().to_vec(),
-            stderr: stderr.as_bytes().to_vec(),
-            code: code.parse().with_context(said)?,
-            wall: output.wall,
-        })
-    };
-    Ok((
-        part("client", client, co, ce)?,
-        part("server", server, so, se)?,
-    ))
 }
 
 /// True, after [`crate::peer_missing`], when what this lab needs is not on this machine.
