@@ -6,14 +6,18 @@
 //! queue pair's number, packet numbers near the expected ones, and a right ICRC.
 #![no_main]
 
-use std::collections::BTreeMap;
+#[path = "../../crates/rverbs/tests/it/roce/regions.rs"]
+mod regions;
+
 use std::net::SocketAddr;
 
 use rverbs::provider::roce::proto::packet::icrc::{self, Flow};
 use rverbs::provider::roce::proto::{
-    Access, AtomicOp, Burst, Destination, Engine, EngineConfig, Fault, Memory, Meta, Peer, Psn,
-    QpConfig, Receive, RecvRequest, Send, SendFlags, SendOp, SendRequest, Sge, Time, Transport,
+    Access, Burst, Destination, Engine, EngineConfig, Meta, Peer, Psn, QpConfig, Receive,
+    RecvRequest, Send, SendFlags, SendOp, SendRequest, Sge, Time, Transport,
 };
+
+use regions::{Region, Regions};
 
 const LEN: usize = 1024;
 const BASE: u64 = 0x1000;
@@ -33,110 +37,35 @@ const KEYS: [u32; 6] = [EXPORTED, READ_ONLY, WRITE_ONLY, PRIVATE, LANDING, FOREI
 const SECRET: [u8; 8] = [0xd1, 0x5e, 0xc4, 0x37, 0xb2, 0x69, 0xf8, 0x8d];
 const FIRST_PSN: [u32; 2] = [0xff_fffa, 0x00_2000];
 
-struct Region {
-    pd: u32,
-    access: Access,
-    bytes: Vec<u8>,
-}
-
-struct Regions(BTreeMap<u32, Region>);
-
-impl Regions {
-    fn new() -> Self {
-        let region = |key| {
-            let (pd, access) = match key {
-                EXPORTED => (1, Access::ALL),
-                READ_ONLY => (1, Access::REMOTE_READ),
-                WRITE_ONLY => (1, Access::LOCAL_WRITE.union(Access::REMOTE_WRITE)),
-                FOREIGN => (2, Access::ALL),
-                _ => (1, Access::LOCAL_WRITE),
-            };
-            let bytes = match key {
-                EXPORTED | READ_ONLY | LANDING => vec![key as u8; LEN],
-                _ => SECRET.repeat(LEN / SECRET.len()),
-            };
-            (key, Region { pd, access, bytes })
+fn regions() -> Regions {
+    let region = |key| {
+        let (pd, access) = match key {
+            EXPORTED => (1, Access::ALL),
+            READ_ONLY => (1, Access::REMOTE_READ),
+            WRITE_ONLY => (1, Access::LOCAL_WRITE.union(Access::REMOTE_WRITE)),
+            FOREIGN => (2, Access::ALL),
+            _ => (1, Access::LOCAL_WRITE),
         };
-        Self(KEYS.map(region).into())
-    }
-
-    fn range(
-        &self,
-        pd: u32,
-        key: u32,
-        access: Access,
-        addr: u64,
-        len: u64,
-    ) -> Result<std::ops::Range<usize>, Fault> {
-        let region = self
-            .0
-            .get(&key)
-            .filter(|region| region.pd == pd)
-            .ok_or(Fault::Key)?;
-        if !region.access.contains(access) {
-            return Err(Fault::Rights);
-        }
-        let start = addr.checked_sub(base(key)).ok_or(Fault::Bounds)?;
-        let end = start
-            .checked_add(len)
-            .filter(|end| *end <= LEN as u64)
-            .ok_or(Fault::Bounds)?;
-        Ok(start as usize..end as usize)
-    }
+        let bytes = match key {
+            EXPORTED | READ_ONLY | LANDING => vec![key as u8; LEN],
+            _ => SECRET.repeat(LEN / SECRET.len()),
+        };
+        let addr = base(key);
+        (
+            key,
+            Region {
+                pd,
+                addr,
+                access,
+                bytes,
+            },
+        )
+    };
+    Regions(KEYS.map(region).into())
 }
 
 fn base(key: u32) -> u64 {
     BASE * u64::from(key)
-}
-
-impl Memory for Regions {
-    fn check(&self, pd: u32, key: u32, access: Access, addr: u64, len: u64) -> Result<(), Fault> {
-        self.range(pd, key, access, addr, len).map(|_| ())
-    }
-
-    fn read(
-        &mut self,
-        pd: u32,
-        key: u32,
-        access: Access,
-        addr: u64,
-        out: &mut [u8],
-    ) -> Result<(), Fault> {
-        let range = self.range(pd, key, access, addr, out.len() as u64)?;
-        out.copy_from_slice(&self.0[&key].bytes[range]);
-        Ok(())
-    }
-
-    fn write(
-        &mut self,
-        pd: u32,
-        key: u32,
-        access: Access,
-        addr: u64,
-        data: &[u8],
-    ) -> Result<(), Fault> {
-        let range = self.range(pd, key, access, addr, data.len() as u64)?;
-        self.0.get_mut(&key).unwrap().bytes[range].copy_from_slice(data);
-        Ok(())
-    }
-
-    fn atomic(&mut self, pd: u32, key: u32, addr: u64, op: AtomicOp) -> Result<u64, Fault> {
-        let range = self.range(pd, key, Access::REMOTE_ATOMIC, addr, 8)?;
-        let bytes = &mut self.0.get_mut(&key).unwrap().bytes[range];
-        let old = u64::from_ne_bytes((&*bytes).try_into().unwrap());
-        bytes.copy_from_slice(&op.apply(old).to_ne_bytes());
-        Ok(old)
-    }
-
-    fn invalidate(&mut self, pd: u32, key: u32) -> Result<(), Fault> {
-        // As a provider does: only what has remote rights can be taken back by a peer.
-        let region = self
-            .0
-            .get_mut(&key)
-            .filter(|region| region.pd == pd && region.access != Access::LOCAL_WRITE);
-        region.ok_or(Fault::Key)?.access = Access::LOCAL_WRITE;
-        Ok(())
-    }
 }
 
 struct Victim {
@@ -235,7 +164,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let address = |last: u16| SocketAddr::from(([0xfd00, 0, 0, 0, 0, 0, 0, last], 4791));
     let mut victim = Victim {
         engine: Engine::new(EngineConfig::default()),
-        mem: Regions::new(),
+        mem: regions(),
         burst: Burst::new(8),
         now: Time(1_000),
         flow: Flow {
@@ -337,7 +266,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     }
 
     for key in [READ_ONLY, PRIVATE, FOREIGN] {
-        let (now, fresh) = (&victim.mem.0[&key].bytes, &Regions::new().0[&key].bytes);
+        let (now, fresh) = (&victim.mem.0[&key].bytes, &regions().0[&key].bytes);
         assert_eq!(now, fresh, "region {key:#x} was changed");
     }
 });

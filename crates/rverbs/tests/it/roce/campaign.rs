@@ -12,7 +12,8 @@ use rverbs::provider::roce::proto::{
     Time, Transport,
 };
 
-use super::link::{Faults, Pair, Random, Region, Setup};
+use super::link::{Faults, Pair, Random, Setup};
+use super::regions::Region;
 
 /// Keys of the regions of each side.
 const SOURCE: u32 = 0x11;

@@ -11,7 +11,8 @@ use rverbs::provider::roce::proto::{
     Transport,
 };
 
-use super::link::{Pair, Random, Region, Setup};
+use super::link::{Pair, Random, Setup};
+use super::regions::Region;
 
 const EXPORTED: u32 = 0x11;
 const READ_ONLY: u32 = 0x22;

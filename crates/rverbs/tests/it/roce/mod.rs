@@ -6,6 +6,7 @@ mod device;
 mod hostile;
 mod icrc;
 mod link;
+mod regions;
 #[path = "../../../examples/roce_peer/side.rs"]
 mod side;
 mod unreliable;

@@ -7,7 +7,8 @@ use rverbs::provider::roce::proto::{
     SendOp, SendRequest, Sge, Status, Time, Transport,
 };
 
-use super::link::{Faults, Pair, Random, Region, Setup};
+use super::link::{Faults, Pair, Random, Setup};
+use super::regions::Region;
 
 const SOURCE: u32 = 0x11;
 const WRITTEN: u32 = 0x22;
