@@ -266,7 +266,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     }
 
     for key in [READ_ONLY, PRIVATE, FOREIGN] {
-        let (now, fresh) = (&victim.mem.0[&key].bytes, &regions().0[&key].bytes);
+        let (now, fresh) = (victim.mem.bytes(key), regions().bytes(key).to_vec());
         assert_eq!(now, fresh, "region {key:#x} was changed");
     }
 });

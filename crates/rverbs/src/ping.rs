@@ -16,7 +16,7 @@ use crate::device::Context;
 use crate::exchange::{Hello, exchange};
 use crate::gid::{Gid, GidKind};
 use crate::mr::{Access, RemoteMr, RemoteRegion, Shared};
-use crate::qp::{Address, ConnectAttr, Flags, Qp, Rc};
+use crate::qp::{Address, ConnectAttr, Flags, PostError, Qp, Rc};
 use crate::wc::Wc;
 
 /// The port of rping.
@@ -64,6 +64,14 @@ pub struct Link {
     received: u32,
     sent: u32,
     timeout: Duration,
+}
+
+/// What became of a request that was not taken.
+fn refused<B>(verb: &'static str) -> impl Fn(PostError<B>) -> Error {
+    move |error| Error::Verb {
+        verb,
+        errno: error.errno,
+    }
 }
 
 /// How the client pings.
@@ -225,11 +233,7 @@ impl Link {
 
     fn post_recv(&mut self) -> Result<(), Error> {
         let room = self.part(0, ADVERT)?;
-        let posted = self.qp.recv.post(room);
-        posted.map_err(|error| Error::Verb {
-            verb: "ibv_post_recv",
-            errno: error.errno,
-        })
+        self.qp.recv.post(room).map_err(refused("ibv_post_recv"))
     }
 
     fn send(&mut self, region: RemoteRegion) -> Result<(), Error> {
@@ -238,11 +242,10 @@ impl Link {
         let [i, j, k, l] = region.rkey.to_be_bytes();
         let [m, n, o, p] = u32::try_from(region.len).unwrap_or(0).to_be_bytes();
         message.write(0, &[a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]);
-        let posted = self.qp.send.send(message, Flags::SIGNALED);
-        posted.map_err(|error| Error::Verb {
-            verb: "ibv_post_send",
-            errno: error.errno,
-        })
+        self.qp
+            .send
+            .send(message, Flags::SIGNALED)
+            .map_err(refused("ibv_post_send"))
     }
 
     /// The next message, and where the peer's memory is that it tells of. `None` where the peer has ended
@@ -401,10 +404,7 @@ impl Link {
                 link.qp
                     .send
                     .read(into, source, Flags::SIGNALED)
-                    .map_err(|error| Error::Verb {
-                        verb: "ibv_post_send",
-                        errno: error.errno,
-                    })
+                    .map_err(refused("ibv_post_send"))
             })?;
             let nothing = RemoteRegion {
                 addr: 0,
@@ -428,10 +428,7 @@ impl Link {
                 link.qp
                     .send
                     .write(back, sink, Flags::SIGNALED)
-                    .map_err(|error| Error::Verb {
-                        verb: "ibv_post_send",
-                        errno: error.errno,
-                    })
+                    .map_err(refused("ibv_post_send"))
             })?;
             if !wrote {
                 break;

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use rverbs_sys::{
     IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_SEND_SIGNALED, IBV_WC_SUCCESS,
     IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
-    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, ibv_send_wr_atomic,
-    ibv_send_wr_rdma, ibv_wc, ibv_wr_opcode,
+    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, ibv_send_wr_rdma, ibv_wc,
+    ibv_wr_opcode,
 };
 
 use super::Options;
 use super::side::Side;
-use super::verify::{Link, Talk, pattern, poll};
+use super::verify::{Link, Talk, atomic, pattern, poll};
 
 const LEN: usize = 512 << 10;
 /// Where things are in the buffer: the source is at its start.
@@ -168,21 +168,8 @@ fn one_atomic(
     round: u32,
 ) -> Result<Fate> {
     let adds = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-    let post = |compare_add, swap| -> Result<u64> {
-        let code = side.post_send(1, opcode, (RESULT, 8), IBV_SEND_SIGNALED, |wr| {
-            wr.wr.atomic = ibv_send_wr_atomic {
-                remote_addr: addr + CELL as u64,
-                compare_add,
-                swap,
-                rkey,
-            };
-        });
-        if code != 0 {
-            return Err(format!("posting: errno {code}").into());
-        }
-        poll(side)?;
-        Ok(side.buf[RESULT / 8])
-    };
+    let cell = (addr + CELL as u64, rkey);
+    let post = |compare_add, swap| atomic(side, opcode, cell, RESULT, (compare_add, swap));
     const STEP: u64 = 0x1_0000_0001;
     let now = u64::from(round);
     let got = if adds {

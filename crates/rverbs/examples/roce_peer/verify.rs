@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rverbs_sys::{
     IBV_QPT_RC, IBV_SEND_FENCE, IBV_SEND_SIGNALED, IBV_WC_SUCCESS, IBV_WR_ATOMIC_CMP_AND_SWP,
     IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
-    IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, ibv_send_wr_atomic, ibv_send_wr_rdma, ibv_wc,
+    IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, ibv_send_wr_atomic, ibv_send_wr_rdma, ibv_wc, ibv_wr_opcode,
 };
 
 use super::Options;
@@ -60,6 +60,29 @@ pub(crate) fn poll(side: &Side) -> Result<ibv_wc> {
         std::thread::yield_now();
     }
     Err("no completion for 60 s".into())
+}
+
+/// What was in the cell of the peer at `addr` before it was changed; it is put at `result`.
+pub(crate) fn atomic(
+    side: &Side,
+    opcode: ibv_wr_opcode,
+    (remote_addr, rkey): (u64, u32),
+    result: usize,
+    (compare_add, swap): (u64, u64),
+) -> Result<u64> {
+    let code = side.post_send(6, opcode, (result, 8), IBV_SEND_SIGNALED, |wr| {
+        wr.wr.atomic = ibv_send_wr_atomic {
+            remote_addr,
+            compare_add,
+            swap,
+            rkey,
+        };
+    });
+    if code != 0 {
+        return Err(format!("posting an atomic: errno {code}").into());
+    }
+    poll(side)?;
+    Ok(side.buf[result / 8])
 }
 
 /// A connected queue pair, and the TCP connection beside it. `role` is 1 at the client.
@@ -222,19 +245,8 @@ fn active(
         (IBV_WR_ATOMIC_FETCH_AND_ADD, 9_u64.wrapping_neg(), 0, 9),
     ];
     for (opcode, compare_add, swap, old) in steps {
-        let code = side.post_send(6, opcode, (RESULT, 8), IBV_SEND_SIGNALED, |wr| {
-            wr.wr.atomic = ibv_send_wr_atomic {
-                remote_addr: addr + CELL as u64,
-                compare_add,
-                swap,
-                rkey,
-            };
-        });
-        if code != 0 {
-            return Err(format!("posting an atomic: {code}").into());
-        }
-        poll(side)?;
-        let got = side.buf[RESULT / 8];
+        let cell = (addr + CELL as u64, rkey);
+        let got = atomic(side, opcode, cell, RESULT, (compare_add, swap))?;
         if got != old {
             return Err(format!("an atomic returned {got} instead of {old}").into());
         }

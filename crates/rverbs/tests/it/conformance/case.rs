@@ -170,12 +170,7 @@ fn several_entries_are_gathered(lab: &Lab) {
     let cq = lab.context.create_cq(16).unwrap();
     let make = || -> Qp<Rc, [Slice; 3]> { pd.qp(&cq).entries(3, 3).build().unwrap() };
     let (mut a, mut b) = (make(), make());
-    let how = lab.how();
-    let (one, two) = (a.endpoint(1, lab.address()), b.endpoint(2, lab.address()));
-    a.init(&how).unwrap();
-    b.init(&how).unwrap();
-    a.connect(&one, &two, &how).unwrap();
-    b.connect(&two, &one, &how).unwrap();
+    lab.join(&a, &b, &lab.how());
     let parts = |sizes: [u32; 3], text: &[u8]| {
         let memory = lab.context.alloc(4096).unwrap();
         let mut rest = pd.register(memory).unwrap().into_slice();
@@ -603,15 +598,7 @@ fn reset_makes_a_queue_pair_new(lab: &Lab) {
     let back = pair.a.qp.reset().unwrap();
     assert_eq!(back.len(), 1);
     pair.b.qp.reset().unwrap();
-    let how = lab.how();
-    let (one, two) = (
-        pair.a.qp.endpoint(5, lab.address()),
-        pair.b.qp.endpoint(6, lab.address()),
-    );
-    pair.a.qp.init(&how).unwrap();
-    pair.b.qp.init(&how).unwrap();
-    pair.a.qp.connect(&one, &two, &how).unwrap();
-    pair.b.qp.connect(&two, &one, &how).unwrap();
+    lab.join(&pair.a.qp, &pair.b.qp, &lab.how());
     exchange(&mut pair, b"after");
 }
 

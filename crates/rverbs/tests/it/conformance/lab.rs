@@ -129,15 +129,20 @@ impl Lab {
             }
         };
         let (a, b) = (side(), side());
-        let (one, two) = (
-            a.qp.endpoint(100, self.address()),
-            b.qp.endpoint(200, self.address()),
-        );
-        a.qp.init(how).unwrap();
-        b.qp.init(how).unwrap();
-        a.qp.connect(&one, &two, how).unwrap();
-        b.qp.connect(&two, &one, how).unwrap();
+        self.join(&a.qp, &b.qp, how);
         Pair { a, b }
+    }
+
+    /// Connects two fresh queue pairs of this device.
+    pub(crate) fn join<T: Connected, B: Buf>(&self, a: &Qp<T, B>, b: &Qp<T, B>, how: &ConnectAttr) {
+        let (one, two) = (
+            a.endpoint(100, self.address()),
+            b.endpoint(200, self.address()),
+        );
+        a.init(how).unwrap();
+        b.init(how).unwrap();
+        a.connect(&one, &two, how).unwrap();
+        b.connect(&two, &one, how).unwrap();
     }
 }
 

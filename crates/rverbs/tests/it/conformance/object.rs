@@ -103,14 +103,7 @@ pub(super) fn a_shared_queue_serves_several(lab: &Lab) {
         let server: Qp<Rc> = pd.qp(&cq).srq(&srq).build().unwrap();
         let own = lab.context.create_cq(16).unwrap();
         let mut client: Qp<Rc> = pd.qp(&own).inline(8).build().unwrap();
-        let (one, two) = (
-            client.endpoint(1, lab.address()),
-            server.endpoint(2, lab.address()),
-        );
-        client.init(&how).unwrap();
-        server.init(&how).unwrap();
-        client.connect(&one, &two, &how).unwrap();
-        server.connect(&two, &one, &how).unwrap();
+        lab.join(&client, &server, &how);
         client.send.send_inline(&[at; 4], Flags::SIGNALED).unwrap();
         client.send.send_inline(&[at; 4], Flags::SIGNALED).unwrap();
         clients.push(client);
@@ -148,12 +141,7 @@ pub(super) fn a_shared_queue_warns(lab: &Lab) {
     srq.set_limit(2).unwrap();
     let mut a: Qp<Rc> = pd.qp(&cq).inline(8).build().unwrap();
     let b: Qp<Rc> = pd.qp(&cq).srq(&srq).build().unwrap();
-    let how = lab.how();
-    let (one, two) = (a.endpoint(1, lab.address()), b.endpoint(2, lab.address()));
-    a.init(&how).unwrap();
-    b.init(&how).unwrap();
-    a.connect(&one, &two, &how).unwrap();
-    b.connect(&two, &one, &how).unwrap();
+    lab.join(&a, &b, &lab.how());
     a.send.send_inline(b"x", Flags::SIGNALED).unwrap();
     let mut wcs = [Wc::default(); 1];
     let taken = wait(|| match cq.poll(&mut wcs).unwrap() {
@@ -195,12 +183,7 @@ fn watched(
     let own = lab.context.create_cq(64).unwrap();
     let a: Qp<Rc> = pd.qp(&own).inline(8).build().unwrap();
     let b: Qp<Rc> = pd.qp(&cq).build().unwrap();
-    let how = lab.how();
-    let (one, two) = (a.endpoint(1, lab.address()), b.endpoint(2, lab.address()));
-    a.init(&how).unwrap();
-    b.init(&how).unwrap();
-    a.connect(&one, &two, &how).unwrap();
-    b.connect(&two, &one, &how).unwrap();
+    lab.join(&a, &b, &lab.how());
     let memory = lab.context.alloc(4096).unwrap();
     let slices = pd.register(memory).unwrap().into_slices(64);
     (a, b, cq, channel, slices)

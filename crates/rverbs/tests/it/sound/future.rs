@@ -46,12 +46,7 @@ fn ends(lab: &Lab) -> Ends {
     let pd = lab.context.alloc_pd().unwrap();
     let a: Qp<Rc, rverbs::mr::Slice> = pd.qp(completions.cq()).build().unwrap();
     let b: Qp<Rc, rverbs::mr::Slice> = pd.qp(completions.cq()).build().unwrap();
-    let how = lab.how();
-    let (one, two) = (a.endpoint(1, lab.address()), b.endpoint(2, lab.address()));
-    a.init(&how).unwrap();
-    b.init(&how).unwrap();
-    a.connect(&one, &two, &how).unwrap();
-    b.connect(&two, &one, &how).unwrap();
+    lab.join(&a, &b, &lab.how());
     let bufs = pd
         .register(lab.context.alloc(1 << 16).unwrap())
         .unwrap()
