@@ -4,7 +4,6 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use rverbs::provider::Errno;
 use rverbs_sys::{
@@ -202,22 +201,6 @@ unsafe extern "C" fn rdma_listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     }))
 }
 
-/// A first packet sequence number that others cannot know beforehand.
-fn new_psn() -> u32 {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let mut bytes = [0; 4];
-    // SAFETY: writes four bytes of our own.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    let random = u32::from_ne_bytes(bytes);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let psn = if got == 4 {
-        random
-    } else {
-        std::process::id() ^ count << 12
-    };
-    psn & 0xff_ffff
-}
-
 /// The user's parameters and the limits of the device, as they go to the other side.
 struct Wanted {
     message: Message,
@@ -240,7 +223,7 @@ unsafe fn wanted(
         return Err(Errno(libc::EINVAL));
     }
     let mut message = id.introduce(kind)?;
-    message.psn = new_psn();
+    message.psn = id.state().first_psn;
     message.data = core::mem::take(&mut id.state().connect_data);
     (message.retry_count, message.rnr_retry_count) = (7, 7);
     let (mut responder, mut initiator) = limits;

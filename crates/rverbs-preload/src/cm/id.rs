@@ -5,6 +5,7 @@ use core::ffi::{c_int, c_void};
 use core::fmt;
 use core::ptr::null_mut;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rverbs::provider::Errno;
@@ -62,6 +63,9 @@ pub(crate) struct State {
     pub(crate) peer: Option<Message>,
     /// What this side said of itself.
     pub(crate) own: Option<Message>,
+    /// What the other side's first packet is to be numbered: known before this side says it, to who moves a
+    /// queue pair of his own before he accepts.
+    pub(crate) first_psn: u32,
     pub(crate) responder_resources: u8,
     pub(crate) initiator_depth: u8,
     /// Moving the queue pair failed, so what the other side says of it is no news.
@@ -74,6 +78,22 @@ pub(crate) struct State {
     pub(crate) connect_data: Vec<u8>,
     /// Multicast groups: address, GID.
     pub(crate) groups: Vec<(SocketAddr, ibv_ah_attr)>,
+}
+
+/// A first packet sequence number that others cannot know beforehand.
+fn new_psn() -> u32 {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let mut bytes = [0; 4];
+    // SAFETY: writes four bytes of our own.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    let random = u32::from_ne_bytes(bytes);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let psn = if got == 4 {
+        random
+    } else {
+        std::process::id() ^ count << 12
+    };
+    psn & 0xff_ffff
 }
 
 /// What an identifier hears from the other side.
@@ -146,6 +166,7 @@ impl Id {
                 talk: None,
                 peer: None,
                 own: None,
+                first_psn: new_psn(),
                 responder_resources: 0,
                 initiator_depth: 0,
                 connect_failed: false,

@@ -62,7 +62,7 @@ fn attributes(id: &Id, to: u32) -> Result<(ibv_qp_attr, u32), Errno> {
             };
             attr.dest_qp_num = peer.qpn;
             // Each side says what the other begins with (IBTA 12.7.31).
-            attr.rq_psn = own.map_or(0, |own| own.psn);
+            attr.rq_psn = state.first_psn;
             attr.max_dest_rd_atomic = state.responder_resources;
             attr.min_rnr_timer = MIN_RNR_TIMER;
             attr.ah_attr = toward(peer);

@@ -8,9 +8,8 @@ use std::time::Duration;
 use rdma_cli::{Context, Exit, Failure, printable};
 
 use crate::cli::render;
-use crate::cm::Cm;
+use crate::cm::{self, Cm};
 use crate::ping::{self, Link, Pings, Round};
-use crate::provider::Kind;
 use crate::provider::roce::{Config, RoceProvider};
 use crate::report::PingReport;
 use crate::{Device, Error};
@@ -18,8 +17,9 @@ use crate::{Device, Error};
 /// Pings by every means of a reliable connection, as rping does, with which it interoperates
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Over RoCE both ends meet by the communication manager, so the other one may be rping on any \
-adapter. Over other devices they meet by TCP, and the other one is `rverbs ping`, too."
+    after_help = "Both ends meet by the communication manager, so the other one may be rping on any adapter: by \
+the system's on devices of libibverbs, by our own on soft-roce. Over shared memory, and where the system \
+has none, they meet by TCP, and the other one is `rverbs ping`, too."
 )]
 #[command(group = clap::ArgGroup::new("role").required(true).args(["server", "client", "loopback"]))]
 pub(in crate::cli) struct Ping {
@@ -100,8 +100,26 @@ impl Log {
 
 /// How the two ends meet.
 enum Way {
-    Cm(Config),
+    /// By our own communication manager.
+    Roce(Config),
+    /// By the system's, on the device that has the address.
+    System(Device, IpAddr),
     Tcp(Device),
+}
+
+impl Way {
+    fn device(self) -> Result<Device, Error> {
+        match self {
+            Self::Roce(config) => Device::by_name(&config.name),
+            Self::System(device, _) | Self::Tcp(device) => Ok(device),
+        }
+    }
+}
+
+/// What the system says of an address; none where it cannot be asked.
+fn system(source: IpAddr) -> Option<Way> {
+    let device = cm::device_at(source).ok()?;
+    Some(Way::System(device, source))
 }
 
 impl Ping {
@@ -119,30 +137,27 @@ impl Ping {
             size: self.size,
             validate: self.validate || self.loopback,
         };
-        let (device, provider, peer, rounds) = match (way, self.loopback) {
-            (Way::Cm(config), false) => {
-                let cm = Cm::open(&config)?;
-                let (peer, rounds) = self.by_cm(ctx, &cm, &config, &pings, timeout, &mut log)?;
-                (config.name, Kind::Roce, peer, rounds)
+        let mut by_cm = |cm: Cm, source| {
+            let (peer, rounds) = self.by_cm(ctx, &cm, source, &pings, timeout, &mut log)?;
+            Ok::<_, Failure>((cm.context().clone(), peer, rounds))
+        };
+        let (context, peer, rounds) = match way {
+            Way::Roce(config) if !self.loopback => by_cm(Cm::open(&config)?, config.addr)?,
+            Way::System(device, source) if !self.loopback => {
+                by_cm(Cm::system(device.open()?, source), source)?
             }
-            (way, loopback) => {
-                let device = match way {
-                    Way::Cm(config) => Device::by_name(&config.name)?,
-                    Way::Tcp(device) => device,
-                };
-                let context = device.open()?;
-                let (name, kind) = (context.name().to_owned(), context.kind());
-                let (peer, rounds) = if loopback {
-                    let rounds = both(&context, &pings, timeout, &mut log)?;
-                    (None, rounds)
+            way => {
+                let context = way.device()?.open()?;
+                let (peer, rounds) = if self.loopback {
+                    (None, both(&context, &pings, timeout, &mut log)?)
                 } else {
                     self.by_tcp(ctx, &context, &pings, timeout, &mut log)?
                 };
-                (name, kind, peer, rounds)
+                (context, peer, rounds)
             }
         };
         let report = PingReport::new(
-            (provider, device),
+            (context.kind(), context.name().to_owned()),
             (role, peer),
             (rounds, pings.size, pings.validate && !self.server),
             log.nanos,
@@ -157,22 +172,33 @@ impl Ping {
 
     fn way(&self) -> Result<Way, Error> {
         let configs = RoceProvider::default().configs();
-        if let Some(name) = &self.device {
-            let config = configs.into_iter().find(|config| config.name == *name);
-            return Ok(match config {
-                Some(config) => Way::Cm(config),
-                None => Way::Tcp(Device::by_name(name)?),
-            });
-        }
         let local = match self.address {
             Some(address) if self.client => Some(source(address)?),
             Some(address) if !address.is_unspecified() => Some(address),
             _ => None,
         };
+        let mut candidates = configs
+            .iter()
+            .map(|config| config.addr)
+            .filter(|addr| local.is_none_or(|local| local == *addr));
+        if let Some(name) = &self.device {
+            let named = |way: &Way| matches!(way, Way::System(device, _) if device.name() == name);
+            let config = configs.iter().find(|config| config.name == *name);
+            return Ok(match config {
+                Some(config) => Way::Roce(config.clone()),
+                None => match candidates.filter_map(system).find(named) {
+                    Some(way) => way,
+                    None => Way::Tcp(Device::by_name(name)?),
+                },
+            });
+        }
+        if let Some(way) = candidates.find_map(system) {
+            return Ok(way);
+        }
         let found = configs
             .into_iter()
             .find(|config| local.is_none_or(|local| config.addr == local));
-        found.map(Way::Cm).ok_or_else(|| Error::NoDevice {
+        found.map(Way::Roce).ok_or_else(|| Error::NoDevice {
             name: local.map_or_else(|| "roce".to_owned(), |local| local.to_string()),
         })
     }
@@ -181,14 +207,14 @@ impl Ping {
         &self,
         ctx: &Context,
         cm: &Cm,
-        config: &Config,
+        source: IpAddr,
         pings: &Pings,
         timeout: Duration,
         log: &mut Log,
     ) -> Result<(Option<String>, u64), Failure> {
         if !self.server {
-            let to = SocketAddr::new(self.address.unwrap_or(config.addr), self.port);
-            self.say(ctx, &format!("calling {to} from {}", config.addr));
+            let to = SocketAddr::new(self.address.unwrap_or(source), self.port);
+            self.say(ctx, &format!("calling {to} from {source}"));
             let mut link = Link::dial(cm, to, timeout)?;
             let rounds = link.ping(pings, |round| log.add(round))?;
             link.end()?;
@@ -196,15 +222,11 @@ impl Ping {
         }
         if !cm.is_reached() {
             ctx.warn(format_args!(
-                "another process has UDP port {} of {}, so only peers of this crate can call",
-                config.base_port, config.addr
+                "another process has the UDP port of RoCE of {source}, so only peers of this crate can call"
             ));
         }
         let listener = cm.listen(self.port)?;
-        self.say(
-            ctx,
-            &format!("waiting on {} port {}", config.addr, self.port),
-        );
+        self.say(ctx, &format!("waiting on {source} port {}", self.port));
         let Some((mut link, from)) = Link::take(cm, &listener, None, timeout)? else {
             return Ok((None, 0));
         };

@@ -300,7 +300,8 @@ unsafe fn put<T: Copy>(header: *mut libc::cmsghdr, level: c_int, kind: c_int, va
     }
 }
 
-fn raw_address(addr: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+/// As C has it, and how many bytes of it count.
+pub(crate) fn raw_address(addr: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: a socket address may be all zero.
     let mut storage: libc::sockaddr_storage = unsafe { zeroed() };
     let len = match addr {
@@ -335,7 +336,8 @@ fn raw_address(addr: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     (storage, libc::socklen_t::try_from(len).unwrap_or(0))
 }
 
-fn address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
+/// From C; `None` for a family that is not IP.
+pub(crate) fn address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match c_int::from(storage.ss_family) {
         libc::AF_INET => {
             // SAFETY: the family says which address it is.

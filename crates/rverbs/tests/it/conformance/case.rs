@@ -8,6 +8,7 @@ use rverbs::wc::{Status, Wc};
 use rverbs_sys::*;
 
 use super::lab::{Feature, Got, Lab, Pair, bytes, len, wait};
+use super::meet::both_meet_by_the_manager;
 
 use super::object::{
     a_batch_is_posted_whole, a_datagram_with_another_key_is_lost, a_failed_access_makes_an_event,
@@ -73,6 +74,7 @@ cases! {
     a_repeated_request_counts_only_its_own
     a_repeated_request_may_be_forgotten
     buffers_come_back_one_by_one
+    both_meet_by_the_manager
 }
 
 fn exchange(pair: &mut Pair<Rc>, text: &[u8]) {

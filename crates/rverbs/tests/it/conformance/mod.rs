@@ -2,6 +2,7 @@
 
 mod case;
 pub(crate) mod lab;
+mod meet;
 mod object;
 mod repeat;
 

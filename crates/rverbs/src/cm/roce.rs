@@ -1,14 +1,11 @@
-//! Connecting by the RDMA communication manager, as rdma_cm does: by IP address and port, with a peer
-//! that may be a kernel, an adapter or this crate.
-//!
-//! For the provider `roce`, whose manager is our own ([`crate::provider::roce::proto::cm`]). Elsewhere
-//! see [`crate::exchange`].
+//! Our own manager, which lives in the port of a RoCEv2 device.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::reason;
 use crate::Error;
 use crate::device::Context;
 use crate::gid::Gid;
@@ -16,7 +13,7 @@ use crate::mr::Buf;
 use crate::provider::Context as _;
 use crate::provider::Errno;
 use crate::provider::roce::proto::Time;
-use crate::provider::roce::proto::cm::wire::{IpHeader, Reason, service_id};
+use crate::provider::roce::proto::cm::wire::{IpHeader, service_id};
 use crate::provider::roce::proto::cm::{CmError, CmEvent, ConnId, Manager, Params};
 use crate::provider::roce::{self, Config, Roce, ip_to_gid};
 use crate::provider::soft;
@@ -32,7 +29,7 @@ const EPHEMERAL: u16 = 40_000;
 
 /// The manager of a device.
 #[derive(Debug, Clone)]
-pub struct Cm(Arc<Inner>);
+pub(super) struct Port(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -46,22 +43,22 @@ struct Inner {
 
 /// Takes calls for a port, until it is dropped.
 #[derive(Debug)]
-pub struct Listener {
-    cm: Cm,
+pub(super) struct Listener {
+    port: Port,
     service: u64,
 }
 
-/// A call: [`Cm::accept`] it, or drop it to refuse.
+/// A call: [`Port::accept`] it, or drop it to refuse.
 #[derive(Debug)]
-pub struct Call {
+pub(super) struct Call {
     connection: Connection,
     peer: Params,
 }
 
 /// A connection, which ends when it is dropped.
 #[derive(Debug)]
-pub struct Connection {
-    cm: Cm,
+pub(super) struct Connection {
+    port: Port,
     conn: ConnId,
 }
 
@@ -75,26 +72,8 @@ impl From<CmError> for Errno {
     }
 }
 
-/// Why a peer refused, in words.
-fn reason(reason: Reason) -> String {
-    match reason {
-        Reason::INVALID_SERVICE_ID => "nobody listens on that port".to_owned(),
-        Reason::CONSUMER => "the program that listens does not want the connection".to_owned(),
-        Reason::NO_QP | Reason::NO_RESOURCES => "it has no resources for another one".to_owned(),
-        Reason::STALE_CONNECTION => {
-            "it still has an older connection of this queue pair".to_owned()
-        }
-        other => format!("reason {}", other.0.get()),
-    }
-}
-
-impl Cm {
-    /// Opens a device for connections: see [`crate::provider::roce::RoceProvider::configs`].
-    ///
-    /// # Errors
-    ///
-    /// What opening it said.
-    pub fn open(config: &Config) -> Result<Self, Error> {
+impl Port {
+    pub(super) fn open(config: &Config) -> Result<Self, Error> {
         let roce = roce::open(config)?;
         Ok(Self(Arc::new(Inner {
             context: Context(Arc::clone(&roce) as Arc<dyn crate::provider::Context>),
@@ -105,16 +84,11 @@ impl Cm {
         })))
     }
 
-    /// The device, to make queue pairs on.
-    #[must_use]
-    pub fn context(&self) -> &Context {
+    pub(super) fn context(&self) -> &Context {
         &self.0.context
     }
 
-    /// Whether peers of other kinds can call: whether this process has the standard port of the
-    /// address.
-    #[must_use]
-    pub fn is_reached(&self) -> bool {
+    pub(super) fn is_reached(&self) -> bool {
         self.0.roce.transport.shared().local().port() == self.0.base_port
     }
 
@@ -187,31 +161,18 @@ impl Cm {
         }
     }
 
-    /// Takes calls for a port.
-    ///
-    /// # Errors
-    ///
-    /// `EADDRINUSE` where this process does so already.
-    #[doc(alias = "rdma_listen")]
-    pub fn listen(&self, port: u16) -> Result<Listener, Error> {
+    pub(super) fn listen(&self, port: u16) -> Result<Listener, Error> {
         let service = service_id(TCP, port);
         self.manager(|cm, _| cm.listen(service))
             .map_err(Errno::from)
             .map_err(Error::verb("rdma_listen"))?;
         Ok(Listener {
-            cm: self.clone(),
+            port: self.clone(),
             service,
         })
     }
 
-    /// Calls whoever listens, and connects the queue pair, which is in INIT: its receive requests are best
-    /// posted before.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`] and [`Error::Unanswered`] say why there is no connection.
-    #[doc(alias = "rdma_connect")]
-    pub fn connect<S: Buf, R: Buf>(
+    pub(super) fn connect<S: Buf, R: Buf>(
         &self,
         qp: &Qp<Rc, S, R>,
         to: SocketAddr,
@@ -234,7 +195,7 @@ impl Cm {
             .map_err(Errno::from)
             .map_err(Error::verb("rdma_connect"))?;
         let connection = Connection {
-            cm: self.clone(),
+            port: self.clone(),
             conn,
         };
         let answer = self.event(Some(Instant::now() + timeout), |event| match event {
@@ -248,7 +209,7 @@ impl Cm {
             Some(CmEvent::Rejected { reason: why, .. }) => {
                 return Err(Error::Refused {
                     to: to.to_string(),
-                    why: reason(why),
+                    why: reason(why.0.get()),
                 });
             }
             _ => return Err(Error::Unanswered { to: to.to_string() }),
@@ -260,13 +221,7 @@ impl Cm {
         Ok(connection)
     }
 
-    /// Accepts a call with a queue pair in INIT, and waits until the peer is ready.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unanswered`] where the peer does not say that it is ready.
-    #[doc(alias = "rdma_accept")]
-    pub fn accept<S: Buf, R: Buf>(
+    pub(super) fn accept<S: Buf, R: Buf>(
         &self,
         call: Call,
         qp: &Qp<Rc, S, R>,
@@ -299,7 +254,7 @@ impl Cm {
             Some(CmEvent::Established { .. }) => Ok(connection),
             Some(CmEvent::Rejected { reason: why, .. }) => Err(Error::Refused {
                 to,
-                why: reason(why),
+                why: reason(why.0.get()),
             }),
             _ => Err(Error::Unanswered { to }),
         }
@@ -340,24 +295,18 @@ fn first_psn(qpn: u32) -> u32 {
 }
 
 impl Listener {
-    /// The next call; `None` when the time is over, which without a timeout it never is.
-    ///
-    /// # Errors
-    ///
-    /// What waiting said.
-    #[doc(alias = "rdma_get_request")]
-    pub fn next(&self, timeout: Option<Duration>) -> Result<Option<Call>, Error> {
+    pub(super) fn next(&self, timeout: Option<Duration>) -> Result<Option<Call>, Error> {
         let end = timeout.map(|timeout| Instant::now() + timeout);
-        let event = self.cm.event(
+        let event = self.port.event(
             end,
             |event| matches!(event, CmEvent::Request { service_id, .. } if *service_id == self.service),
         )?;
         let Some(CmEvent::Request { conn, peer, .. }) = event else {
             return Ok(None);
         };
-        let cm = self.cm.clone();
+        let port = self.port.clone();
         Ok(Some(Call {
-            connection: Connection { cm, conn },
+            connection: Connection { port, conn },
             peer,
         }))
     }
@@ -365,27 +314,20 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.cm.manager(|cm, _| cm.unlisten(self.service));
+        self.port.manager(|cm, _| cm.unlisten(self.service));
     }
 }
 
 impl Call {
-    /// The address of who calls.
-    #[must_use]
-    pub fn from(&self) -> IpAddr {
+    pub(super) fn from(&self) -> IpAddr {
         Gid(self.peer.gid).ip()
     }
 }
 
 impl Connection {
-    /// Whether the peer has ended it, or cannot be reached any more.
-    ///
-    /// # Errors
-    ///
-    /// What looking said.
-    pub fn is_over(&self) -> Result<bool, Error> {
+    pub(super) fn is_over(&self) -> Result<bool, Error> {
         let event = self
-            .cm
+            .port
             .event(Some(Instant::now()), |event| self.ends(event))?;
         Ok(event.is_some())
     }
@@ -400,16 +342,10 @@ impl Connection {
         )
     }
 
-    /// Ends it, and waits until the peer knows.
-    ///
-    /// # Errors
-    ///
-    /// What waiting said.
-    #[doc(alias = "rdma_disconnect")]
-    pub fn disconnect(self, timeout: Duration) -> Result<(), Error> {
-        let begun = self.cm.manager(|cm, now| cm.disconnect(now, self.conn));
+    pub(super) fn disconnect(self, timeout: Duration) -> Result<(), Error> {
+        let begun = self.port.manager(|cm, now| cm.disconnect(now, self.conn));
         if begun.is_ok() {
-            self.cm
+            self.port
                 .event(Some(Instant::now() + timeout), |event| self.ends(event))?;
         }
         Ok(())
@@ -418,6 +354,6 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.cm.manager(|cm, now| cm.forget(now, self.conn));
+        self.port.manager(|cm, now| cm.forget(now, self.conn));
     }
 }
