@@ -185,6 +185,15 @@ pub trait MadPort {
     /// # Errors
     /// As [`send`](Self::send), without [`PortError::Full`].
     fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, PortError>;
+
+    /// Says that a subnet manager runs here, or no longer does: the IsSM bit of the port. Requests
+    /// and traps for a subnet manager are received from then on, where the port can do that.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), without [`PortError::Full`].
+    fn announce_sm(&mut self, _on: bool) -> Result<(), PortError> {
+        Ok(())
+    }
 }
 
 impl<P: MadPort + ?Sized> MadPort for Box<P> {
@@ -203,6 +212,10 @@ impl<P: MadPort + ?Sized> MadPort for Box<P> {
     fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, PortError> {
         (**self).receive(wait)
     }
+
+    fn announce_sm(&mut self, on: bool) -> Result<(), PortError> {
+        (**self).announce_sm(on)
+    }
 }
 
 impl<P: MadPort + ?Sized> MadPort for &mut P {
@@ -220,5 +233,9 @@ impl<P: MadPort + ?Sized> MadPort for &mut P {
 
     fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, PortError> {
         (**self).receive(wait)
+    }
+
+    fn announce_sm(&mut self, on: bool) -> Result<(), PortError> {
+        (**self).announce_sm(on)
     }
 }

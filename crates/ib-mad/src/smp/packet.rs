@@ -7,7 +7,10 @@ use crate::MAD_LEN;
 use crate::header::{AttributeId, MadHeader, Method, MgmtClass, Status};
 use crate::id::Lid;
 
-use super::{DrPath, GuidInfo, MlnxExtPortInfo, NodeDescription, NodeInfo, PortInfo, SwitchInfo};
+use super::{
+    DrPath, GuidInfo, LinearForwarding, MlnxExtPortInfo, MulticastForwarding, NodeDescription,
+    NodeInfo, Notice, PKeyTable, PortInfo, SlToVl, SmInfo, SwitchInfo, VlArbitration,
+};
 
 /// The bytes of an attribute within a subnet management packet.
 #[doc(alias = "IB_SMP_DATA_SIZE")]
@@ -73,6 +76,28 @@ impl Attribute for MlnxExtPortInfo {
     const ID: AttributeId = AttributeId::MLNX_EXT_PORT_INFO;
 }
 
+impl Attribute for SmInfo {
+    const ID: AttributeId = AttributeId::SM_INFO;
+}
+impl Attribute for Notice {
+    const ID: AttributeId = AttributeId::NOTICE;
+}
+impl Attribute for LinearForwarding {
+    const ID: AttributeId = AttributeId::LINEAR_FORWARDING;
+}
+impl Attribute for MulticastForwarding {
+    const ID: AttributeId = AttributeId::MULTICAST_FORWARDING;
+}
+impl Attribute for SlToVl {
+    const ID: AttributeId = AttributeId::SL_TO_VL;
+}
+impl Attribute for VlArbitration {
+    const ID: AttributeId = AttributeId::VL_ARBITRATION;
+}
+impl Attribute for PKeyTable {
+    const ID: AttributeId = AttributeId::PKEY_TABLE;
+}
+
 impl Smp {
     /// A Get by a wholly directed route. The transaction id is the client's to fill in.
     #[must_use]
@@ -98,6 +123,35 @@ impl Smp {
             initial_path: path.to_bytes(),
             return_path: [0; 64],
         }
+    }
+
+    /// A Set by a wholly directed route.
+    #[must_use]
+    pub fn set<T: Attribute>(path: &DrPath, modifier: u32, value: &T) -> Self {
+        let mut smp = Self::get(path, T::ID, modifier);
+        smp.header.method = Method::SET;
+        smp.set_attribute(value);
+        smp
+    }
+
+    /// The same packet with a key.
+    #[must_use]
+    pub const fn with_m_key(mut self, m_key: u64) -> Self {
+        self.m_key = Be64::new(m_key);
+        self
+    }
+
+    /// The answer to this request, as a program that sits behind the agent sends it: the way back is
+    /// in the packet.
+    #[must_use]
+    pub fn answer<T: Attribute>(&self, value: &T) -> Self {
+        let mut smp = *self;
+        smp.header.method = Method::GET_RESP;
+        let directed = self.header.mgmt_class == MgmtClass::SUBN_DR;
+        smp.header.status = Be16::new(if directed { 0x8000 } else { 0 });
+        smp.data = [0; SMP_DATA_LEN];
+        smp.set_attribute(value);
+        smp
     }
 
     /// Views the bytes of a MAD.
