@@ -3,4 +3,5 @@
 #![warn(clippy::indexing_slicing)]
 
 pub mod discovery;
+pub mod sm;
 pub mod topology;

@@ -1,6 +1,6 @@
 //! The walk itself.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_mad::client::{Client, ClientStats, Event as Answer, Failure};
 use ib_mad::header::AttributeId;
@@ -113,6 +113,10 @@ pub struct Discovery {
     /// With the node's place, so that its name can be added in the end.
     warnings: Vec<(WarningKind, Place, bool)>,
     local_port: u8,
+    /// Where the walk starts.
+    start: DrPath,
+    /// Nodes behind which nothing is looked at.
+    boundary: BTreeSet<Guid>,
     no_start: Option<NoStart>,
     stopped: bool,
     failures_in_a_row: u32,
@@ -134,12 +138,25 @@ impl Discovery {
             by_guid: BTreeMap::new(),
             warnings: Vec::new(),
             local_port: 0,
+            start: DrPath::LOCAL,
+            boundary: BTreeSet::new(),
             no_start: None,
             stopped: false,
             failures_in_a_row: 0,
             too_many: false,
             checked: false,
             progress: false,
+        }
+    }
+
+    /// A walk of what is behind a port of a fabric that is known otherwise: it starts at the node at
+    /// the end of `start`, and looks at nothing behind the nodes of `boundary`.
+    #[must_use]
+    pub fn beyond(config: Config, start: DrPath, boundary: BTreeSet<Guid>) -> Self {
+        Self {
+            start,
+            boundary,
+            ..Self::new(config)
         }
     }
 
@@ -210,7 +227,8 @@ impl Discovery {
             }
         }
         let (path, modifier) = match ask {
-            Ask::Start | Ask::Alive => (DrPath::LOCAL, 0),
+            Ask::Start => (self.start, 0),
+            Ask::Alive => (DrPath::LOCAL, 0),
             Ask::Probe(place) => {
                 if self.seen(place)?.peer.is_some() {
                     return None;
@@ -222,7 +240,7 @@ impl Discovery {
                 (self.path_to_port(place), u32::from(place.port))
             }
         };
-        let smp = Smp::get(&path, ask.attribute(), modifier);
+        let smp = Smp::get(&path, ask.attribute(), modifier).with_m_key(self.config.m_key);
         Some(Packet::directed(&smp, self.config.timeout))
     }
 
@@ -262,6 +280,9 @@ impl Discovery {
             return DrPath::LOCAL;
         };
         let hops = usize::from(found.hops);
+        for (slot, port) in ports.iter_mut().zip(self.start.ports()) {
+            *slot = *port;
+        }
         let mut next = found.parent;
         for slot in ports.iter_mut().take(hops).rev() {
             let Some(place) = next else { break };
@@ -528,7 +549,8 @@ impl Discovery {
         }
         let hops = via
             .and_then(|via| self.nodes.get(via.node as usize))
-            .map_or(0, |parent| parent.hops.saturating_add(1));
+            .map_or(self.start.hops(), |parent| parent.hops.saturating_add(1));
+        let leaf = leaf || self.boundary.contains(&info.node_guid);
         self.nodes.push(Found {
             info: *info,
             description: None,
@@ -633,7 +655,9 @@ impl Discovery {
         let leads_on = place.port != 0
             && !node.leaf
             && (node.info.node_type == NodeType::SWITCH
-                || (place.node == 0 && place.port == self.local_port));
+                || (place.node == 0
+                    && place.port == self.local_port
+                    && self.start == DrPath::LOCAL));
         let hops = node.hops;
         let known = self.seen(place).is_none_or(|seen| seen.peer.is_some());
         if !leads_on || known {

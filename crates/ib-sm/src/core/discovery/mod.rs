@@ -47,6 +47,10 @@ pub struct Config {
     pub give_up_after: u8,
     /// Whether to ask devices that may run at FDR10 whether they do.
     pub ask_fdr10: bool,
+    /// The key that the ports may ask for.
+    pub m_key: u64,
+    /// Where transaction ids start, so that answers to an earlier walk are not taken for ours.
+    pub first_tid: u16,
 }
 
 impl Default for Config {
@@ -60,6 +64,8 @@ impl Default for Config {
             max_nodes: 65_536,
             give_up_after: 3,
             ask_fdr10: true,
+            m_key: 0,
+            first_tid: 0,
         }
     }
 }
@@ -70,7 +76,7 @@ impl Config {
             window: self.window,
             timeout: self.timeout,
             retries: self.retries,
-            first_tid: 0,
+            first_tid: self.first_tid,
         }
     }
 }
