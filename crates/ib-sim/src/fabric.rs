@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytemuck::Zeroable;
-use ib_mad::header::{MadHeader, MgmtClass};
+use ib_mad::header::{AttributeId, MadHeader, Method, MgmtClass};
 use ib_mad::id::{Guid, Lid};
 use ib_mad::port::Delivery;
-use ib_mad::smp::{DrPath, NodeDescription, NodeInfo, NodeType, Smp};
+use ib_mad::smp::{
+    DrPath, LocalChangeDetails, NodeDescription, NodeInfo, NodeType, Notice, PortInfo, Smp, TrapNumber,
+};
 use ib_mad::{Packet, Time};
 use rdma_wire::{Be16, Be24, Be32, Be64};
 
-use crate::agent::{Effect, Node, Port, Verdict, port_info, sma};
+use crate::agent::{Effect, Node, Port, Told, Verdict, pma, port_info, sma};
 use crate::error::TopologyError;
 use crate::fault::Faults;
 use crate::queue::Queue;
@@ -74,6 +76,8 @@ enum Event {
     Deliver { client: u32, packet: Packet },
     /// A cable goes down or comes up: the index of its flap.
     Flap { index: usize, up: bool },
+    /// A node tells what has happened, or tells it again.
+    Tell { node: usize },
 }
 
 /// A program at a port.
@@ -81,6 +85,12 @@ enum Event {
 struct Client {
     end: Peer,
     inbox: VecDeque<Packet>,
+    /// A subnet manager: requests and traps are for it.
+    is_sm: bool,
+    /// The program has ended.
+    gone: bool,
+    /// It is told of requests that cannot arrive.
+    wants_losses: bool,
 }
 
 /// The fabric. See [`SimPort`](crate::SimPort) for how programs attach to it.
@@ -96,7 +106,14 @@ pub struct Fabric {
     clients: Vec<Client>,
     counts: Counts,
     trace: Option<Vec<Entry>>,
+    next_trap: u32,
+    /// Goes up whenever a forwarding table, a state of a link or a cable changes.
+    changes: u64,
 }
+
+/// How often a trap is told at most, and how long an agent waits before it tells it again.
+const TRAP_TIMES: u8 = 8;
+const TRAP_AGAIN: Duration = Duration::from_millis(500);
 
 impl Fabric {
     /// Brings a topology to life: agents answer, links are in Init, no LFT has an entry.
@@ -130,6 +147,7 @@ impl Fabric {
                 tables: BTreeMap::new(),
                 busy_until: Time::ZERO,
                 answered: 0,
+                trap: None,
                 fault,
             });
             let fastest = node
@@ -152,6 +170,8 @@ impl Fabric {
             clients: Vec::new(),
             counts: Counts::default(),
             trace: None,
+            next_trap: 0,
+            changes: 0,
         };
         let links: Vec<Peer> = fabric.topology.links().map(|link| link.a).collect();
         for end in links {
@@ -210,6 +230,7 @@ impl Fabric {
             for end in [end, far] {
                 if let Some(port) = self.port_mut(end) {
                     port_info::down(port);
+                    port.counters.link_downed = port.counters.link_downed.saturating_add(1);
                 }
                 self.note_change(end.node);
             }
@@ -251,6 +272,7 @@ impl Fabric {
             Event::Arrive { client, at, packet } => self.arrive(client, at, packet),
             Event::Deliver { client, packet } => self.deliver(client, packet),
             Event::Flap { index, up } => self.flap(index, up),
+            Event::Tell { node } => self.tell(node),
         }
         true
     }
@@ -279,6 +301,9 @@ impl Fabric {
         self.clients.push(Client {
             end,
             inbox: VecDeque::new(),
+            is_sm: false,
+            gone: false,
+            wants_losses: false,
         });
         Ok(u32::try_from(self.clients.len() - 1).unwrap_or(u32::MAX))
     }
@@ -306,9 +331,9 @@ impl Fabric {
         };
         self.counts.sent += 1;
         let mut packet = *packet;
-        // As a kernel does: the upper half of the transaction id says whose request it is.
+        // As ibsim does: the top of the transaction id says whose request it is.
         if !packet.header().method.is_response() {
-            let tid = packet.header().tid.get() & 0xffff_ffff | u64::from(client) << 32;
+            let tid = packet.header().tid.get() & 0x0000_ffff_ffff_ffff | u64::from(client) << 48;
             packet.header_mut().tid = Be64::new(tid);
         }
         self.record(client, Happening::Sent, &packet);
@@ -373,17 +398,23 @@ impl Fabric {
         }
         let mut effect = None;
         let class = packet.header().mgmt_class;
+        let set = packet.header().method == Method::SET;
         let verdict = if class == MgmtClass::SUBN_DR || class == MgmtClass::SUBN_LID {
             let (first, count) = (node.first_port, usize::from(node.ports) + 1);
             let ports = self.ports.get_mut(first..first + count).unwrap_or_default();
             let smp: &mut Smp = bytemuck::must_cast_mut(&mut packet.mad);
             sma::answer(node, ports, at.port, smp, &mut effect)
+        } else if class == MgmtClass::PERF {
+            let (first, count) = (node.first_port, usize::from(node.ports) + 1);
+            let ports = self.ports.get_mut(first..first + count).unwrap_or_default();
+            pma::answer(ports, at.port, &mut packet.mad)
         } else {
             Verdict::Forward
         };
         match verdict {
             Verdict::WrongKey => self.lose(client, Loss::MKey(at.node), &packet),
             Verdict::Forward => self.forward(client, at, packet),
+            Verdict::Taken => {}
             Verdict::Answer(status) => {
                 self.record(client, Happening::Reached(at), &packet);
                 let service = match self.nodes.get_mut(at.node) {
@@ -396,6 +427,13 @@ impl Fabric {
                     None => self.now,
                 };
                 self.counts.answered += 1;
+                if let Some(port) = self.port_mut(at) {
+                    port.counters.received += 1;
+                    port.counters.sent += 1;
+                }
+                if set {
+                    self.changes += 1;
+                }
                 self.reply(client, at, packet, status, service);
                 if let Some(effect) = effect {
                     self.apply(at.node, effect);
@@ -440,15 +478,24 @@ impl Fabric {
     /// Hands a packet that no agent takes to a program at the node.
     fn forward(&mut self, client: u32, at: Peer, packet: Packet) {
         let number = if packet.header().method.is_response() {
-            // The upper half of the transaction id says whose answer it is.
-            u32::try_from(packet.header().tid.get() >> 32)
+            // The top of the transaction id says whose answer it is.
+            u32::try_from(packet.header().tid.get() >> 48)
                 .ok()
                 .filter(|n| self.client_at(*n, at))
         } else {
-            (0..)
-                .take(self.clients.len())
-                .find(|n| self.client_at(*n, at))
+            // A subnet manager before others.
+            let here = |n: &u32| self.client_at(*n, at);
+            let numbers = || (0..).take(self.clients.len());
+            let is_sm = |n: &u32| usize::try_from(*n).is_ok_and(|n| self.clients.get(n).is_some_and(|c| c.is_sm));
+            numbers()
+                .find(|n| is_sm(n) && here(n))
+                .or_else(|| numbers().find(here))
         };
+        let mut packet = packet;
+        let sender = self.clients.get(usize::try_from(client).unwrap_or(usize::MAX));
+        if let Some(sender) = sender.filter(|_| packet.header().mgmt_class != MgmtClass::SUBN_DR) {
+            packet.address.lid = self.lids(sender.end).0;
+        }
         match number {
             Some(number) => self.deliver(number, packet),
             None => self.lose(client, Loss::NoProgram(at), &packet),
@@ -460,6 +507,7 @@ impl Fabric {
         let end = self
             .clients
             .get(usize::try_from(number).unwrap_or(usize::MAX))
+            .filter(|c| !c.gone)
             .map(|c| c.end);
         end.is_some_and(|end| end.node == at.node && (end.port == at.port || end.port == 0))
     }
@@ -526,11 +574,198 @@ impl Fabric {
         }
     }
 
-    /// A switch notes that one of its ports has changed.
+    /// A switch notes that one of its ports has changed, and tells it.
     fn note_change(&mut self, node: usize) {
-        if let Some(switch) = self.nodes.get_mut(node).and_then(|n| n.switch.as_mut()) {
-            switch.info.life.set_port_state_change(true);
+        self.changes += 1;
+        let Some(switch) = self.nodes.get_mut(node).and_then(|n| n.switch.as_mut()) else {
+            return;
+        };
+        switch.info.life.set_port_state_change(true);
+        let own = Peer { node, port: 0 };
+        let (lid, _) = self.lids(own);
+        let notice = Notice::generic(1, 2, TrapNumber::LINK_STATE, lid, &lid);
+        self.plan_trap(node, notice);
+    }
+
+    fn plan_trap(&mut self, node: usize, notice: Notice) {
+        self.next_trap = self.next_trap.wrapping_add(1);
+        let tid = u64::from(self.next_trap);
+        let at = self.now + self.config.service;
+        if let Some(it) = self.nodes.get_mut(node) {
+            // One that is still being told covers this as well, but for its number.
+            let waiting = it.trap.is_some();
+            let times = 0;
+            it.trap = Some(Told { notice, tid, times });
+            if !waiting {
+                self.queue.plan(at, Event::Tell { node });
+            }
         }
+    }
+
+    /// Sends the trap that a node has to tell to its subnet manager.
+    fn tell(&mut self, node: usize) {
+        let Some(it) = self.nodes.get_mut(node) else { return };
+        let silent = it.fault.silent_after.is_some_and(|n| it.answered >= n);
+        let Some(told) = it.trap.as_mut() else { return };
+        told.times += 1;
+        let told = *told;
+        if told.times >= TRAP_TIMES {
+            it.trap = None;
+        } else {
+            self.queue.plan(self.now + TRAP_AGAIN, Event::Tell { node });
+        }
+        // The port that speaks for the node, and where its manager is.
+        let is_switch = self.is_switch(node);
+        let port = if is_switch {
+            0
+        } else {
+            let ports = self.nodes.get(node).map_or(0, |n| n.ports);
+            (1..=ports)
+                .find(|&port| self.is_link_up(Peer { node, port }))
+                .unwrap_or(1)
+        };
+        let from = Peer { node, port };
+        let (lid, sm_lid) = self.lids(from);
+        if silent || lid == Lid::RESERVED || sm_lid == Lid::RESERVED {
+            return;
+        }
+        let mut smp = Smp::get(&DrPath::LOCAL, AttributeId::NOTICE, 0);
+        smp.header.mgmt_class = MgmtClass::SUBN_LID;
+        smp.header.method = Method::TRAP;
+        smp.header.class_specific = Be16::ZERO;
+        smp.header.tid = Be64::new(told.tid);
+        let mut notice = told.notice;
+        notice.issuer = lid;
+        smp.set_attribute(&notice);
+        let mut packet = Packet::directed(&smp, Duration::ZERO);
+        packet.address.lid = lid;
+        match self.by_lid(from, sm_lid) {
+            Ok(way) => {
+                let time = self.now + self.config.hop * way.hops;
+                let to = way.to;
+                let event = move |packet| Event::Arrive {
+                    client: u32::MAX,
+                    at: to,
+                    packet,
+                };
+                self.travel(time, way.hops > 0, packet, event, u32::MAX);
+            }
+            Err(loss) => self.lose(u32::MAX, loss, &packet),
+        }
+    }
+
+    /// A program says that it is a subnet manager, or no longer is.
+    pub(crate) fn announce(&mut self, client: u32, on: bool) {
+        let Some(it) = self.client_mut(client) else { return };
+        it.is_sm = on;
+        let end = it.end;
+        let others = self.clients.iter().any(|c| c.is_sm && !c.gone && c.end == end);
+        let own = if self.is_switch(end.node) { Peer { port: 0, ..end } } else { end };
+        let Some(port) = self.port_mut(own) else { return };
+        if port.info.capability_mask.sm() == others {
+            return;
+        }
+        port.info.capability_mask.set_sm(others);
+        let details = LocalChangeDetails {
+            lid: port.info.lid,
+            capability_mask: Be32::new(u32::from(port.info.capability_mask)),
+            ..LocalChangeDetails::zeroed()
+        };
+        let (lid, producer) = (port.info.lid, 1);
+        let notice = Notice::generic(4, producer, TrapNumber::LOCAL_CHANGES, lid, &details);
+        self.plan_trap(end.node, notice);
+    }
+
+    pub(crate) fn return_losses(&mut self, client: u32) {
+        if let Some(it) = self.client_mut(client) {
+            it.wants_losses = true;
+        }
+    }
+
+    /// NodeInfo as a port answers it.
+    pub(crate) fn node_info(&self, end: Peer) -> Option<NodeInfo> {
+        let node = self.nodes.get(end.node)?;
+        let mut info = node.info;
+        info.local_port = end.port;
+        if node.switch.is_none() {
+            info.port_guid = Guid::new(self.port(end)?.guid);
+        }
+        Some(info)
+    }
+
+    /// A program has ended. What arrives for it is lost.
+    pub(crate) fn detach(&mut self, client: u32) {
+        if let Some(it) = self.client_mut(client) {
+            it.gone = true;
+            it.inbox.clear();
+        }
+        self.announce(client, false);
+    }
+
+    /// A node starts anew: its links go down and train again, and it has forgotten all that was
+    /// set.
+    pub fn reboot(&mut self, node: usize) {
+        let Some(known) = self.topology.node(node).cloned() else {
+            return;
+        };
+        for number in 1..=known.port_count {
+            let end = Peer { node, port: number };
+            if self.is_link_up(end) {
+                self.set_link(end, false);
+            }
+        }
+        let fastest = known.ports().iter().fold(Speeds::SDR, |all, p| all.or(p.speeds));
+        let Some(it) = self.nodes.get_mut(node) else { return };
+        if let Some(switch) = it.switch.as_mut() {
+            let enhanced = known.enhanced_port_zero == Some(true);
+            **switch = sma::switch(enhanced);
+        }
+        it.tables.clear();
+        it.trap = None;
+        let first = it.first_port;
+        for number in 0..=known.port_count {
+            if let Some(port) = self.ports.get_mut(first + usize::from(number)) {
+                let mut fresh = port_info::initial(&known, number, fastest);
+                // A cable that was moved stays where it is, and LIDs are not in the file of a
+                // running fabric.
+                fresh.peer = port.peer;
+                fresh.info.lid = Lid::RESERVED;
+                fresh.info.capability_mask.set_sm(port.info.capability_mask.sm());
+                *port = fresh;
+            }
+        }
+        for number in 1..=known.port_count {
+            let end = Peer { node, port: number };
+            if self.port(end).is_some_and(|p| p.peer.is_some()) {
+                self.set_link(end, true);
+            }
+        }
+    }
+
+    /// What a switch's forwarding table holds, and the last LID that counts.
+    #[must_use]
+    pub fn forwarding(&self, node: usize) -> Option<(&[u8], u16)> {
+        let switch = self.nodes.get(node)?.switch.as_ref()?;
+        Some((&switch.lft, switch.info.linear_fdb_top.get()))
+    }
+
+    /// The state of a port.
+    #[must_use]
+    pub fn port_info(&self, end: Peer) -> Option<PortInfo> {
+        self.port(end).map(|port| port.info)
+    }
+
+    /// The other end of a port's cable, plugged in and up.
+    #[must_use]
+    pub fn far_end(&self, end: Peer) -> Option<Peer> {
+        let far = self.port(end)?.peer?;
+        (self.is_link_up(end) && self.is_link_up(far)).then_some(far)
+    }
+
+    /// A number that changes whenever a Set was answered or a cable changed.
+    #[must_use]
+    pub const fn changes(&self) -> u64 {
+        self.changes
     }
 
     fn flap(&mut self, index: usize, up: bool) {
@@ -551,6 +786,15 @@ impl Fabric {
     fn lose(&mut self, client: u32, loss: Loss, packet: &Packet) {
         self.counts.lost += 1;
         self.record(client, Happening::Lost(loss), packet);
+        let method = packet.header().method;
+        let asked = method == Method::GET || method == Method::SET || method.is_response();
+        let mut back = *packet;
+        back.delivery = Delivery::TimedOut;
+        // What was sent by another program as an answer is not its to hear of.
+        let own = !method.is_response() || u64::from(client) == packet.header().tid.get() >> 48;
+        if let Some(it) = self.client_mut(client).filter(|it| it.wants_losses && asked && own) {
+            it.inbox.push_back(back);
+        }
     }
 
     fn record(&mut self, client: u32, happening: Happening, packet: &Packet) {

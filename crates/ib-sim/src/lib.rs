@@ -5,13 +5,14 @@
 //!
 //! - [`Fabric`]: nodes that answer subnet management, on a virtual clock, with [`Faults`].
 //! - [`SimPort`]: a port of it, as an [`ib_mad::MadPort`]; [`SharedFabric`] has many.
+//! - [`serve`]: ibsim's client protocol, for programs that know it.
 //! - [`trace`]: what was sent and what became of it.
 //! - [`topo`]: what a fabric consists of, readers of net files and dumps, generators.
 //!
-//! **Not here**: reading files, serving the simulation to other programs, and anything that a
-//! production build needs.
+//! **Not here**: reading files, sockets, and anything that a production build needs.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+pub mod serve;
 pub mod topo;
 pub mod trace;
 

@@ -145,6 +145,18 @@ impl SimPort {
         &self.fabric
     }
 
+    /// From now on requests that cannot arrive, or whose answer cannot, come back as timed out.
+    pub(crate) fn returns_losses(&mut self) {
+        self.fabric.lock().return_losses(self.client);
+    }
+
+    /// What has arrived, without waiting.
+    pub(crate) fn collect(&mut self) -> Option<Packet> {
+        let mut fabric = self.fabric.lock();
+        (self.local.lid, self.local.sm_lid) = fabric.lids(self.end);
+        fabric.collect(self.client)
+    }
+
     /// Where it is attached.
     #[must_use]
     pub const fn end(&self) -> Peer {
@@ -183,5 +195,16 @@ impl MadPort for SimPort {
         };
         (self.local.lid, self.local.sm_lid) = fabric.lids(self.end);
         Ok(packet)
+    }
+
+    fn announce_sm(&mut self, on: bool) -> Result<(), PortError> {
+        self.fabric.lock().announce(self.client, on);
+        Ok(())
+    }
+}
+
+impl Drop for SimPort {
+    fn drop(&mut self) {
+        self.fabric.lock().detach(self.client);
     }
 }

@@ -66,7 +66,7 @@ impl Fabric {
         if switch { Peer { port: 0, ..at } } else { at }
     }
 
-    fn is_switch(&self, node: usize) -> bool {
+    pub(crate) fn is_switch(&self, node: usize) -> bool {
         self.nodes.get(node).is_some_and(|n| n.switch.is_some())
     }
 
@@ -137,7 +137,7 @@ impl Fabric {
     }
 
     /// The way by forwarding tables.
-    fn by_lid(&self, from: Peer, lid: Lid) -> Result<Way, Loss> {
+    pub(crate) fn by_lid(&self, from: Peer, lid: Lid) -> Result<Way, Loss> {
         let mut way = Way { to: from, hops: 0 };
         let owns = |at: Peer| {
             self.port(self.speaking(at))

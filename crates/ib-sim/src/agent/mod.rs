@@ -1,12 +1,13 @@
 //! The agents that answer for a node.
 
+pub(crate) mod pma;
 pub(crate) mod port_info;
 pub(crate) mod sma;
 
 use std::collections::BTreeMap;
 
 use ib_mad::Time;
-use ib_mad::smp::{MlnxExtPortInfo, NodeDescription, NodeInfo, PortInfo, SwitchInfo};
+use ib_mad::smp::{MlnxExtPortInfo, NodeDescription, NodeInfo, Notice, PortInfo, SwitchInfo};
 
 use crate::fault::NodeFault;
 use crate::topo::{Peer, Speeds, Widths};
@@ -22,6 +23,7 @@ pub(crate) struct Port {
     pub(crate) peer: Option<Peer>,
     pub(crate) widths: Widths,
     pub(crate) speeds: Speeds,
+    pub(crate) counters: pma::Counters,
     /// Set to Disabled by a subnet manager: stays down until set to Polling.
     pub(crate) disabled: bool,
 }
@@ -63,7 +65,17 @@ pub(crate) struct Node {
     pub(crate) busy_until: Time,
     /// Requests that its agent has answered.
     pub(crate) answered: u64,
+    /// A trap that nobody has acknowledged yet.
+    pub(crate) trap: Option<Told>,
     pub(crate) fault: NodeFault,
+}
+
+/// A trap that is repeated until it is repressed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told {
+    pub(crate) notice: Notice,
+    pub(crate) tid: u64,
+    pub(crate) times: u8,
 }
 
 /// What an answer changes beyond its own node.
@@ -86,4 +98,6 @@ pub(crate) enum Verdict {
     WrongKey,
     /// Not for an agent, but for a program.
     Forward,
+    /// Taken, and not answered.
+    Taken,
 }

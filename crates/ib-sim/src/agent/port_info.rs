@@ -63,6 +63,7 @@ pub(crate) fn initial(node: &topo::Node, number: u8, fastest: Speeds) -> Port {
         peer: known.peer,
         widths: known.widths,
         speeds: known.speeds,
+        counters: super::pma::Counters::default(),
         disabled: false,
     };
     enabled(&mut port);

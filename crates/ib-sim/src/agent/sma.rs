@@ -65,7 +65,12 @@ pub(crate) fn answer(
     let set = match header.method {
         Method::GET => false,
         Method::SET => true,
-        Method::TRAP | Method::TRAP_REPRESS | Method::SEND => return Verdict::Forward,
+        Method::TRAP_REPRESS => {
+            let tid = header.tid.get();
+            node.trap = node.trap.filter(|told| told.tid & 0xffff_ffff != tid & 0xffff_ffff);
+            return Verdict::Taken;
+        }
+        Method::TRAP | Method::SEND => return Verdict::Forward,
         _ => return Verdict::Answer(BAD_METHOD),
     };
     // Port 0 speaks for a switch, the port itself for the others.

@@ -6,7 +6,7 @@ use rdma_cli::{Context, Exit, Failure, Global, Report, Schema, Tool};
 use super::cmd;
 use crate::routing::report::RoutingReport;
 
-/// Routes an InfiniBand subnet, and judges how it is routed.
+/// Brings an InfiniBand subnet up, routes it, keeps it so, and judges how it is routed.
 #[derive(Debug, Parser)]
 #[command(name = "ib-sm", version, about, after_help = EXAMPLES)]
 pub struct Sm {
@@ -18,6 +18,9 @@ pub struct Sm {
 
 const EXAMPLES: &str = "\
 Examples:
+  ib-sm run                                      manage the subnet of the first port that is up
+  ib-sm run --once --device ibsim:lab/Hca1       bring up a fabric of a running ibsim, and end
+  ib-sm run --once --sim fat-tree:648            the same with a simulated fabric
   ib-sm route fat-tree:648                         what a fabric is, and how good its routing is
   ib-sm route fabric.net --engine updn --json      with another engine, for machines
   ib-sm route fabric.net --dump DIR                its tables, in the files of OpenSM
@@ -25,6 +28,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum Cmd {
+    Run(cmd::run::Run),
     Route(Box<cmd::route::Route>),
     Verify(cmd::verify::Verify),
 }
@@ -39,13 +43,17 @@ impl Tool for Sm {
     }
 
     fn schemas() -> Vec<Schema> {
-        vec![Schema::of::<RoutingReport>()]
+        vec![
+            Schema::of::<cmd::run::EventReport>(),
+            Schema::of::<RoutingReport>(),
+        ]
     }
 
     fn run(self, ctx: &mut Context) -> Result<Exit, Failure> {
         match self.cmd {
             Cmd::Route(cmd) => cmd.run(ctx),
             Cmd::Verify(cmd) => cmd.run(ctx),
+            Cmd::Run(cmd) => cmd.run(ctx, &self.global),
         }
     }
 }

@@ -1,3 +1,4 @@
 //! What connects the state machines with a port.
 
 pub mod driver;
+pub mod manage;

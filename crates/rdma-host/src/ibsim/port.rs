@@ -218,6 +218,20 @@ impl MadPort for IbsimPort {
         }
     }
 
+    fn announce_sm(&mut self, on: bool) -> Result<(), PortError> {
+        let data = u32::from(on).to_ne_bytes();
+        let request = message(self.client_id, ctl::SET_IS_SM, &data);
+        let mut answer = Ctl::zeroed();
+        let result = self
+            .ctl
+            .send(bytemuck::bytes_of(&request))
+            .and_then(|_| self.ctl.recv(bytemuck::bytes_of_mut(&mut answer)));
+        match result {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.failed("saying that a subnet manager is here", error)),
+        }
+    }
+
     fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, PortError> {
         if let Some(packet) = self.inbox.pop_front() {
             return Ok(Some(packet));

@@ -18,6 +18,7 @@ pub(super) mod ctl {
     pub(crate) const DISCONNECT: u32 = 2;
     pub(crate) const GET_NODE_INFO: u32 = 7;
     pub(crate) const GET_PORT_INFO: u32 = 8;
+    pub(crate) const SET_IS_SM: u32 = 9;
 }
 
 /// A control message, in the host's byte order, the same both ways.

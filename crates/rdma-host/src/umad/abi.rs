@@ -9,6 +9,8 @@ pub(super) const ENABLE_PKEY: libc::c_ulong = 0x1b03;
 pub(super) const REGISTER_AGENT: libc::c_ulong = 0xc01c_1b01;
 /// `_IOWR(0x1b, 4, struct ib_user_mad_reg_req2)`.
 pub(super) const REGISTER_AGENT2: libc::c_ulong = 0xc028_1b04;
+/// `_IOW(0x1b, 2, u32)`.
+pub(super) const UNREGISTER_AGENT: libc::c_ulong = 0x4004_1b02;
 
 /// The length of the header before the P_Key index was added to it.
 pub(super) const OLD_HEADER_LEN: usize = 56;

@@ -17,7 +17,7 @@ use crate::fd::Fd;
 
 use super::abi::{
     ENABLE_PKEY, OLD_HEADER_LEN, REGISTER_AGENT, REGISTER_AGENT2, RegisterRequest,
-    RegisterRequest2, UserMadHeader,
+    RegisterRequest2, UNREGISTER_AGENT, UserMadHeader,
 };
 use super::list::UmadDevice;
 
@@ -35,6 +35,9 @@ pub struct UmadPort {
     clock: Clock,
     header_len: usize,
     agents: Vec<(MgmtClass, u32)>,
+    /// `/dev/infiniband/issmN`: while it is open, the port says that a subnet manager is here.
+    issm_path: std::path::PathBuf,
+    issm: Option<Fd>,
 }
 
 impl UmadPort {
@@ -73,7 +76,7 @@ impl UmadPort {
         };
         let mut agents = Vec::new();
         for (class, qpn, version) in CLASSES {
-            let agent = register(&fd, class, qpn, version).map_err(|source| Error::Register {
+            let agent = register(&fd, class, qpn, version, 0).map_err(|source| Error::Register {
                 device: device.device.clone(),
                 port: device.port,
                 class: class.get(),
@@ -92,6 +95,11 @@ impl UmadPort {
             clock: Clock::start(),
             header_len,
             agents,
+            issm_path: root.join(format!(
+                "dev/infiniband/{}",
+                device.name.replacen("umad", "issm", 1)
+            )),
+            issm: None,
         })
     }
 
@@ -158,9 +166,14 @@ fn copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Registers for the answers to our requests of a class; returns the number to send by.
-fn register(fd: &Fd, class: MgmtClass, qpn: u8, class_version: u8) -> io::Result<u32> {
+/// Requests that a subnet manager answers: Get 1, Set 2, Trap 5, TrapRepress 7, as bits.
+const MANAGER_METHODS: u32 = 1 << 1 | 1 << 2 | 1 << 5 | 1 << 7;
+
+/// Registers for the answers to our requests of a class, and for the requests of others with the
+/// methods of a mask; returns the number to send by.
+fn register(fd: &Fd, class: MgmtClass, qpn: u8, class_version: u8, methods: u32) -> io::Result<u32> {
     let mut request = RegisterRequest2 {
+        method_mask: [methods.into(), 0],
         qpn: u32::from(qpn),
         class: class.get(),
         class_version,
@@ -173,6 +186,7 @@ fn register(fd: &Fd, class: MgmtClass, qpn: u8, class_version: u8) -> io::Result
         Err(error) => return Err(error),
     }
     let mut request = RegisterRequest {
+        method_mask: [methods, 0, 0, 0],
         qpn,
         class: class.get(),
         class_version,
@@ -224,6 +238,29 @@ impl MadPort for UmadPort {
                 },
             };
         }
+    }
+
+    fn announce_sm(&mut self, on: bool) -> Result<(), PortError> {
+        if !on {
+            self.issm = None;
+            return Ok(());
+        }
+        // An agent takes requests only where it said so when it was registered.
+        for (class, qpn, version) in CLASSES {
+            let Some(at) = self.agents.iter().position(|(known, _)| *known == class) else {
+                continue;
+            };
+            let (_, mut old) = self.agents.swap_remove(at);
+            self.fd
+                .ioctl_with(UNREGISTER_AGENT, &mut old)
+                .and_then(|()| register(&self.fd, class, qpn, version, MANAGER_METHODS))
+                .map(|agent| self.agents.push((class, agent)))
+                .map_err(|error| self.failed("registering as a subnet manager", error))?;
+        }
+        let issm = Fd::open(&self.issm_path, libc::O_RDWR)
+            .map_err(|error| self.failed("saying that a subnet manager is here", error))?;
+        self.issm = Some(issm);
+        Ok(())
     }
 
     fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, PortError> {

@@ -127,8 +127,9 @@ impl Sm {
         }
         let own = self.own_info();
         if self.state == SmState::MASTER {
-            self.prepare(now);
-            self.settle_managers(now);
+            if !self.settle_managers(now) {
+                self.prepare(now);
+            }
             return;
         }
         let handed_over = self.others.hand_over_from.is_some();
@@ -178,18 +179,18 @@ impl Sm {
     }
 
     /// A master has asked the others: is there one that is to rule instead?
-    pub(super) fn settle_managers(&mut self, _now: Time) {
+    pub(super) fn settle_managers(&mut self, _now: Time) -> bool {
         if self.state != SmState::MASTER || self.config.ignore_others {
-            return;
+            return false;
         }
         let own = self.own_info();
         let heir = self.others.known.values().find(|it| {
             let state = it.info.state();
             (state == SmState::STANDBY || state == SmState::MASTER) && it.info.outranks(&own)
         });
-        if let Some(heir) = heir {
-            self.asks.push_back(Ask::HandOver(heir.info.guid));
-        }
+        let guid = heir.map(|it| it.info.guid);
+        self.asks.extend(guid.map(Ask::HandOver));
+        guid.is_some()
     }
 
     pub(super) fn hand_over_request(&self, guid: Guid) -> Option<Smp> {

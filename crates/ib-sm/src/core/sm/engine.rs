@@ -110,7 +110,7 @@ impl Held {
 /// The subnet manager. See the [module](super).
 pub struct Sm {
     pub(super) config: Config,
-    pub(super) router: Box<dyn Engine + Send>,
+    pub(super) router: &'static dyn Engine,
     pub(super) client: Client<Ask>,
     pub(super) walk: Option<Box<Discovery>>,
     /// The cable that the walk goes beyond; none: a walk of everything.
@@ -126,6 +126,8 @@ pub struct Sm {
     pub(super) tables: Option<Tables>,
     pub(super) held: BTreeMap<Guid, Held>,
     pub(super) avoid: BTreeSet<Spot>,
+    /// Settings that a port does not take: what it was sent last.
+    pub(super) settled: BTreeMap<Spot, PortInfo>,
     /// Requests of this stage that have not been sent.
     pub(super) asks: VecDeque<Ask>,
     pub(super) rounds: VecDeque<Vec<Step>>,
@@ -180,7 +182,7 @@ const NO_WORK: Work = Work {
 impl Sm {
     /// A manager that begins with a full sweep. `lids` is what an earlier one remembered.
     #[must_use]
-    pub fn new(config: Config, router: Box<dyn Engine + Send>, lids: LidMap) -> Self {
+    pub fn new(config: Config, router: &'static dyn Engine, lids: LidMap) -> Self {
         Self {
             client: Client::new(config.client()),
             router,
@@ -196,6 +198,7 @@ impl Sm {
             tables: None,
             held: BTreeMap::new(),
             avoid: BTreeSet::new(),
+            settled: BTreeMap::new(),
             asks: VecDeque::new(),
             rounds: VecDeque::new(),
             rescan: Rescan::default(),
@@ -635,7 +638,7 @@ impl Sm {
             Ask::Manager(port) => self.on_manager(port, smp.attribute()),
             Ask::Poll => self.on_poll(now, smp.attribute()),
             Ask::HandOver(guid) => self.on_handed_over(now, guid),
-            Ask::Acknowledge => {}
+            Ask::Acknowledge => self.on_acknowledged(),
             Ask::Check(node) => self.on_check(node, smp.attribute()),
             Ask::Switch(node) => self.on_switch(node, smp.attribute()),
             Ask::Clear(node) => self.on_clear(node, smp.attribute::<SwitchInfo>()),
@@ -654,9 +657,14 @@ impl Sm {
     fn failed(&mut self, now: Time, ask: &Ask, status: Option<u16>) {
         match *ask {
             // Nobody there, then.
-            Ask::Manager(_) | Ask::Acknowledge => {}
+            Ask::Manager(_) => {}
+            Ask::Acknowledge => self.on_acknowledged(),
             Ask::Poll => self.on_poll_failed(now),
-            Ask::HandOver(guid) => self.others.forget(guid),
+            Ask::HandOver(guid) => {
+                // Then it is ours to rule, as before.
+                self.others.forget(guid);
+                self.full_wanted = true;
+            }
             Ask::Check(node) | Ask::Switch(node) | Ask::Clear(node) => {
                 self.on_switch_failed(node, status);
             }

@@ -288,7 +288,9 @@ impl Sm {
         if it.number != 0 && !have.is_link_up() {
             return None;
         }
-        setup::wanted(&have, situation, &self.config.ports)
+        let wanted = setup::wanted(&have, situation, &self.config.ports)?;
+        let settled = self.spot(port).and_then(|it| self.settled.get(&it));
+        (settled != Some(&wanted)).then_some(wanted)
     }
 
     fn wanted_switch(&self, node: u32) -> Option<SwitchInfo> {
@@ -390,6 +392,13 @@ impl Sm {
                     // A request to register again is answered by the bit that was sent.
                     info.subnet_timeout.set_client_reregister(false);
                     it.info = Some(info);
+                }
+                if matches!(step, Step::Port(_))
+                    && let Some(more) = self.wanted_port(port)
+                    && let Some(spot) = self.spot(port)
+                {
+                    // Some devices do not keep all that they are sent. Once is enough.
+                    self.settled.insert(spot, more);
                 }
                 match step {
                     Step::Activate(_) => self.work.activated += 1,

@@ -55,10 +55,6 @@ impl Sm {
         }
         match (header.method, header.attribute_id) {
             (Method::GET | Method::SET, AttributeId::SM_INFO) => {
-                let set = header.method == Method::SET;
-                if set && header.attribute_modifier.get() == 2 {
-                    self.on_acknowledged();
-                }
                 self.on_sm_info_request(now, packet);
             }
             (Method::TRAP, AttributeId::NOTICE) => self.on_trap(now, packet),
