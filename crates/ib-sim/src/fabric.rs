@@ -668,7 +668,7 @@ impl Fabric {
         port.info.capability_mask.set_sm(others);
         let details = LocalChangeDetails {
             lid: port.info.lid,
-            capability_mask: Be32::new(u32::from(port.info.capability_mask)),
+            capability_mask: Be32::from(port.info.capability_mask),
             ..LocalChangeDetails::zeroed()
         };
         let (lid, producer) = (port.info.lid, 1);

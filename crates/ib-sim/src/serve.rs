@@ -121,7 +121,7 @@ impl Server {
             message.kind = 0;
             Seat::None
         });
-        Some((bytemuck::cast(message), seat))
+        Some((bytemuck::bytes_of(&message).try_into().ok()?, seat))
     }
 
     fn obey(&mut self, message: &mut Control) -> Option<Seat> {
@@ -288,6 +288,6 @@ impl Server {
             mad: packet.mad,
             ..Wire::zeroed()
         };
-        Some(bytemuck::must_cast(wire))
+        bytemuck::bytes_of(&wire).try_into().ok()
     }
 }

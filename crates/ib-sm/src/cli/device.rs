@@ -42,6 +42,9 @@ impl Device {
 }
 
 #[cfg(feature = "sim")]
+pub(super) use simulated::topology;
+
+#[cfg(feature = "sim")]
 pub(super) mod simulated {
     use std::path::Path;
 

@@ -21,6 +21,7 @@ Examples:
   ib-sm run                                      manage the subnet of the first port that is up
   ib-sm run --once --device ibsim:lab/Hca1       bring up a fabric of a running ibsim, and end
   ib-sm run --once --sim fat-tree:648            the same with a simulated fabric
+  ib-sm simulate --name lab fat-tree:648         serve a simulated fabric to other programs
   ib-sm route fat-tree:648                         what a fabric is, and how good its routing is
   ib-sm route fabric.net --engine updn --json      with another engine, for machines
   ib-sm route fabric.net --dump DIR                its tables, in the files of OpenSM
@@ -31,6 +32,8 @@ enum Cmd {
     Run(cmd::run::Run),
     Route(Box<cmd::route::Route>),
     Verify(cmd::verify::Verify),
+    #[cfg(feature = "sim")]
+    Simulate(cmd::simulate::Simulate),
 }
 
 impl Report for RoutingReport {
@@ -54,6 +57,8 @@ impl Tool for Sm {
             Cmd::Route(cmd) => cmd.run(ctx),
             Cmd::Verify(cmd) => cmd.run(ctx),
             Cmd::Run(cmd) => cmd.run(ctx, &self.global),
+            #[cfg(feature = "sim")]
+            Cmd::Simulate(cmd) => cmd.run(ctx),
         }
     }
 }

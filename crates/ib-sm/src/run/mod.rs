@@ -2,3 +2,5 @@
 
 pub mod driver;
 pub mod manage;
+#[cfg(feature = "sim")]
+pub mod serve;

@@ -3,5 +3,7 @@
 pub(super) mod ports;
 pub(super) mod route;
 pub(super) mod run;
+#[cfg(feature = "sim")]
+pub(super) mod simulate;
 pub(super) mod topology;
 pub(super) mod verify;
