@@ -150,8 +150,8 @@ impl SimPort {
         self.fabric.lock().return_losses(self.client);
     }
 
-    /// What has arrived, without waiting.
-    pub(crate) fn collect(&mut self) -> Option<Packet> {
+    /// What has arrived, without waiting and without moving the clock.
+    pub fn collect(&mut self) -> Option<Packet> {
         let mut fabric = self.fabric.lock();
         (self.local.lid, self.local.sm_lid) = fabric.lids(self.end);
         fabric.collect(self.client)

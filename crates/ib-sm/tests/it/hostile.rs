@@ -28,6 +28,8 @@ const QUICK: Config = Config {
     max_nodes: 65_536,
     give_up_after: 3,
     ask_fdr10: true,
+    m_key: 0,
+    first_tid: 0,
 };
 
 fn codes(found: &Discovered) -> Vec<&'static str> {

@@ -2,6 +2,7 @@
 
 mod corpus;
 mod hostile;
+mod manage;
 mod peer;
 mod routing;
 mod routing_dump;

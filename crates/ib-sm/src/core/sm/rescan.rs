@@ -7,7 +7,7 @@ use ib_mad::id::Guid;
 use ib_mad::smp::{NodeInfo, PortInfo, PortState, SwitchInfo};
 
 use crate::core::discovery::Discovered;
-use crate::core::topology::Node;
+use crate::core::topology::{Node, PortIndex};
 
 use super::engine::{Ask, Sm, Stage};
 use super::model::{self, Spot};
@@ -22,6 +22,11 @@ pub(super) struct Rescan {
     unknown: Vec<Spot>,
     /// Ports that have been looked at.
     looked: BTreeSet<u32>,
+    /// Nodes that are to be looked at when the ways there are known: nearest first, since the way to
+    /// one may lead by what is broken at another.
+    waiting: BTreeSet<Guid>,
+    /// Ports at the other end of cables that are no more, for the same reason.
+    later: BTreeSet<Spot>,
     /// The cables are not what they were.
     changed: bool,
     /// Ports that have a cable behind which nobody answers.
@@ -35,7 +40,26 @@ impl Sm {
         self.start_work(now, Reason::Change { switches });
         let silent = std::mem::take(&mut self.rescan.silent);
         self.rescan = Rescan::default();
-        for guid in dirty {
+        self.rescan.waiting = dirty;
+        self.rescan.later = silent;
+        self.stage = Stage::Rescan;
+        self.look_nearest();
+    }
+
+    /// Looks at those of the waiting that are nearest; at the single ports when nobody waits.
+    /// Whether there is anything to look at.
+    fn look_nearest(&mut self) -> bool {
+        let waiting = std::mem::take(&mut self.rescan.waiting);
+        let far = |sm: &Self, guid: Guid| {
+            let node = sm.topology.node(sm.topology.find(guid)?)?;
+            Some(node.path.hops())
+        };
+        let nearest = waiting.iter().filter_map(|&it| far(self, it)).min();
+        for guid in waiting {
+            if far(self, guid) != nearest {
+                self.rescan.waiting.insert(guid);
+                continue;
+            }
             let Some(index) = self.topology.find(guid) else {
                 continue;
             };
@@ -46,12 +70,14 @@ impl Sm {
                 self.look_at_end(index.0);
             }
         }
-        for spot in silent {
-            if let Some(port) = self.port_at(spot) {
-                self.look(port, None);
+        if self.asks.is_empty() {
+            for spot in std::mem::take(&mut self.rescan.later) {
+                if let Some(port) = self.port_at(spot) {
+                    self.look(port, None);
+                }
             }
         }
-        self.stage = Stage::Rescan;
+        !self.asks.is_empty()
     }
 
     fn look_at_end(&mut self, node: u32) {
@@ -134,8 +160,12 @@ impl Sm {
             if let Some(peer) = peer {
                 self.cut(port);
                 let far = self.topology.port(peer).map(|it| it.node);
-                if far.and_then(|it| self.topology.node(it)).is_some_and(Node::is_switch) {
-                    self.look(peer.0, None);
+                let is_switch = far.and_then(|it| self.topology.node(it)).is_some_and(Node::is_switch);
+                if let Some(spot) = self.spot(peer.0)
+                    && is_switch
+                    && !self.rescan.looked.contains(&peer.0)
+                {
+                    self.rescan.later.insert(spot);
                 }
             }
             return;
@@ -152,6 +182,14 @@ impl Sm {
         let peer = self.topology.ports.get_mut(port as usize).and_then(|it| it.peer.take());
         if let Some(far) = peer.and_then(|it| self.topology.ports.get_mut(it.get())) {
             far.peer = None;
+        }
+    }
+
+    fn plug(&mut self, a: u32, b: u32) {
+        for (near, far) in [(a, b), (b, a)] {
+            if let Some(it) = self.topology.ports.get_mut(near as usize) {
+                it.peer = Some(PortIndex(far));
+            }
         }
     }
 
@@ -180,6 +218,9 @@ impl Sm {
         self.rescan.changed = true;
         match at {
             Some(at) => {
+                // At once, so that the other end's answer does not ask who is behind it again.
+                self.cut(at);
+                self.plug(port, at);
                 self.rescan.cables.push((near, far));
                 let known = self.topology.find(info.node_guid);
                 let is_switch = known.and_then(|it| self.topology.node(it)).is_some_and(Node::is_switch);
@@ -210,6 +251,9 @@ impl Sm {
             let cables = std::mem::take(&mut self.rescan.cables);
             self.rebuild(None, &cables);
         }
+        if self.look_nearest() {
+            return;
+        }
         while let Some(near) = self.rescan.unknown.pop() {
             let Some(port) = self.port_at(near) else { continue };
             let Some(it) = self.port(port).filter(|it| it.peer.is_none()) else {
@@ -227,9 +271,10 @@ impl Sm {
     }
 
     fn rebuild(&mut self, found: Option<&crate::core::topology::Topology>, cables: &[(Spot, Spot)]) {
-        let topology = model::rebuild(&self.topology, found, cables);
-        self.topology = topology;
-        self.rescan.looked.clear();
+        // Places change.
+        let looked: Vec<Spot> = self.rescan.looked.iter().filter_map(|&it| self.spot(it)).collect();
+        self.topology = model::rebuild(&self.topology, found, cables);
+        self.rescan.looked = looked.into_iter().filter_map(|it| self.port_at(it)).collect();
         let by_guid = &self.topology.by_guid;
         self.held.retain(|guid, _| by_guid.contains_key(guid));
     }

@@ -82,6 +82,8 @@ impl Sm {
             }
             _ => (notice.issuer.get(), 0),
         };
+        // One that told before it had a LID.
+        let lid = if lid == 0 { notice.issuer.get() } else { lid };
         let count = self.traps.count(now, (lid, notice.trap.get(), port));
         let node = self.node_of_lid(lid);
         if count <= HEEDED {
