@@ -9,7 +9,8 @@ use ib_mad::header::{AttributeId, MadHeader, Method, MgmtClass};
 use ib_mad::id::{Guid, Lid};
 use ib_mad::port::Delivery;
 use ib_mad::smp::{
-    DrPath, LocalChangeDetails, NodeDescription, NodeInfo, NodeType, Notice, PortInfo, Smp, TrapNumber,
+    DrPath, LocalChangeDetails, NodeDescription, NodeInfo, NodeType, Notice, PortInfo, Smp,
+    TrapNumber,
 };
 use ib_mad::{Packet, Time};
 use rdma_wire::{Be16, Be24, Be32, Be64};
@@ -486,13 +487,17 @@ impl Fabric {
             // A subnet manager before others.
             let here = |n: &u32| self.client_at(*n, at);
             let numbers = || (0..).take(self.clients.len());
-            let is_sm = |n: &u32| usize::try_from(*n).is_ok_and(|n| self.clients.get(n).is_some_and(|c| c.is_sm));
+            let is_sm = |n: &u32| {
+                usize::try_from(*n).is_ok_and(|n| self.clients.get(n).is_some_and(|c| c.is_sm))
+            };
             numbers()
                 .find(|n| is_sm(n) && here(n))
                 .or_else(|| numbers().find(here))
         };
         let mut packet = packet;
-        let sender = self.clients.get(usize::try_from(client).unwrap_or(usize::MAX));
+        let sender = self
+            .clients
+            .get(usize::try_from(client).unwrap_or(usize::MAX));
         if let Some(sender) = sender.filter(|_| packet.header().mgmt_class != MgmtClass::SUBN_DR) {
             packet.address.lid = self.lids(sender.end).0;
         }
@@ -604,7 +609,9 @@ impl Fabric {
 
     /// Sends the trap that a node has to tell to its subnet manager.
     fn tell(&mut self, node: usize) {
-        let Some(it) = self.nodes.get_mut(node) else { return };
+        let Some(it) = self.nodes.get_mut(node) else {
+            return;
+        };
         let silent = it.fault.silent_after.is_some_and(|n| it.answered >= n);
         let Some(told) = it.trap.as_mut() else { return };
         told.times += 1;
@@ -656,12 +663,23 @@ impl Fabric {
 
     /// A program says that it is a subnet manager, or no longer is.
     pub(crate) fn announce(&mut self, client: u32, on: bool) {
-        let Some(it) = self.client_mut(client) else { return };
+        let Some(it) = self.client_mut(client) else {
+            return;
+        };
         it.is_sm = on;
         let end = it.end;
-        let others = self.clients.iter().any(|c| c.is_sm && !c.gone && c.end == end);
-        let own = if self.is_switch(end.node) { Peer { port: 0, ..end } } else { end };
-        let Some(port) = self.port_mut(own) else { return };
+        let others = self
+            .clients
+            .iter()
+            .any(|c| c.is_sm && !c.gone && c.end == end);
+        let own = if self.is_switch(end.node) {
+            Peer { port: 0, ..end }
+        } else {
+            end
+        };
+        let Some(port) = self.port_mut(own) else {
+            return;
+        };
         if port.info.capability_mask.sm() == others {
             return;
         }
@@ -714,8 +732,13 @@ impl Fabric {
                 self.set_link(end, false);
             }
         }
-        let fastest = known.ports().iter().fold(Speeds::SDR, |all, p| all.or(p.speeds));
-        let Some(it) = self.nodes.get_mut(node) else { return };
+        let fastest = known
+            .ports()
+            .iter()
+            .fold(Speeds::SDR, |all, p| all.or(p.speeds));
+        let Some(it) = self.nodes.get_mut(node) else {
+            return;
+        };
         if let Some(switch) = it.switch.as_mut() {
             let enhanced = known.enhanced_port_zero == Some(true);
             **switch = sma::switch(enhanced);
@@ -730,7 +753,10 @@ impl Fabric {
                 // running fabric.
                 fresh.peer = port.peer;
                 fresh.info.lid = Lid::RESERVED;
-                fresh.info.capability_mask.set_sm(port.info.capability_mask.sm());
+                fresh
+                    .info
+                    .capability_mask
+                    .set_sm(port.info.capability_mask.sm());
                 *port = fresh;
             }
         }
@@ -792,7 +818,10 @@ impl Fabric {
         back.delivery = Delivery::TimedOut;
         // What was sent by another program as an answer is not its to hear of.
         let own = !method.is_response() || u64::from(client) == packet.header().tid.get() >> 48;
-        if let Some(it) = self.client_mut(client).filter(|it| it.wants_losses && asked && own) {
+        if let Some(it) = self
+            .client_mut(client)
+            .filter(|it| it.wants_losses && asked && own)
+        {
             it.inbox.push_back(back);
         }
     }

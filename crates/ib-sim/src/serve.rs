@@ -134,21 +134,35 @@ impl Server {
             }
             _ => {}
         }
-        let port = self.clients.get_mut(usize::try_from(client).ok()?)?.as_mut()?;
+        let port = self
+            .clients
+            .get_mut(usize::try_from(client).ok()?)?
+            .as_mut()?;
         let end = port.end();
         match message.kind {
             9 => {
-                let on = message.data.first_chunk().is_some_and(|it| u32::from_ne_bytes(*it) != 0);
+                let on = message
+                    .data
+                    .first_chunk()
+                    .is_some_and(|it| u32::from_ne_bytes(*it) != 0);
                 port.announce_sm(on).ok()?;
             }
-            kind => message.data = self.tell(kind, end, message.data.first().copied().unwrap_or(0))?,
+            kind => {
+                message.data = self.tell(kind, end, message.data.first().copied().unwrap_or(0))?
+            }
         }
         Some(Seat::None)
     }
 
     fn connect(&mut self, message: &mut Control) -> Option<Seat> {
         // id, qp, issm, nodeid[32]
-        let word = |at: usize| message.data.get(at..)?.first_chunk().map(|it| u32::from_ne_bytes(*it));
+        let word = |at: usize| {
+            message
+                .data
+                .get(at..)?
+                .first_chunk()
+                .map(|it| u32::from_ne_bytes(*it))
+        };
         let (id, is_sm) = (word(0)?, word(8)?);
         let name = message.data.get(12..44)?.split(|&it| it == 0).next()?;
         let name = String::from_utf8_lossy(name).into_owned();
@@ -169,7 +183,10 @@ impl Server {
             fabric.topology().node(port.end().node)?.id.clone()
         };
         let client = u32::try_from(free).ok()?;
-        message.data.get_mut(..4)?.copy_from_slice(&client.to_ne_bytes());
+        message
+            .data
+            .get_mut(..4)?
+            .copy_from_slice(&client.to_ne_bytes());
         let place = message.data.get_mut(12..44)?;
         place.fill(0);
         for (to, from) in place.iter_mut().take(31).zip(node.bytes()) {
@@ -186,7 +203,10 @@ impl Server {
         let port = if node.is_switch() {
             0
         } else {
-            node.ports().iter().find(|it| it.peer.is_some()).map_or(1, |it| it.number)
+            node.ports()
+                .iter()
+                .find(|it| it.peer.is_some())
+                .map_or(1, |it| it.number)
         };
         Some(Peer { node: 0, port })
     }
@@ -220,7 +240,11 @@ impl Server {
             6 => put(0, bytemuck::bytes_of(&Guid::new(node.guid))),
             7 => put(0, bytemuck::bytes_of(&fabric.node_info(end)?)),
             8 => {
-                let port = if wanted == 0 || wanted > node.port_count { end.port } else { wanted };
+                let port = if wanted == 0 || wanted > node.port_count {
+                    end.port
+                } else {
+                    wanted
+                };
                 let mut info = fabric.port_info(Peer { port, ..end })?;
                 info.local_port = port;
                 put(0, bytemuck::bytes_of(&info));

@@ -20,8 +20,8 @@ pub use link::{LinkSpeed, LinkWidth, SpeedFacts};
 pub use node_desc::NodeDescription;
 pub use node_info::{NodeInfo, NodeType};
 pub use notice::{
-    AddressDetails, BadMKeyDetails, LocalChangeDetails, LocalChanges, Notice, NoticeCount, NoticeKind,
-    PortDetails, SystemImageDetails, TrapNumber,
+    AddressDetails, BadMKeyDetails, LocalChangeDetails, LocalChanges, Notice, NoticeCount,
+    NoticeKind, PortDetails, SystemImageDetails, TrapNumber,
 };
 pub use packet::{Attribute, SMP_DATA_LEN, Smp};
 pub use port_info::{

@@ -173,10 +173,20 @@ assert_layout!(BadMKeyDetails, 22);
 impl Notice {
     /// A notice of the specification.
     #[must_use]
-    pub fn generic<T: Pod>(severity: u8, producer: u32, trap: TrapNumber, issuer: Lid, details: &T) -> Self {
+    pub fn generic<T: Pod>(
+        severity: u8,
+        producer: u32,
+        trap: TrapNumber,
+        issuer: Lid,
+        details: &T,
+    ) -> Self {
         const { assert!(size_of::<T>() <= 54, "details have 54 bytes at most") };
         let mut raw_details = [[0; 27]; 2];
-        for (to, from) in raw_details.iter_mut().flatten().zip(bytemuck::bytes_of(details)) {
+        for (to, from) in raw_details
+            .iter_mut()
+            .flatten()
+            .zip(bytemuck::bytes_of(details))
+        {
             *to = *from;
         }
         Self {

@@ -1,7 +1,7 @@
 //! The performance management agent: what a node answers about its counters (IBTA 16.1).
 
-use ib_mad::header::{MadHeader, Method};
 use ib_mad::MAD_LEN;
+use ib_mad::header::{MadHeader, Method};
 
 use super::{Port, Verdict};
 
@@ -56,7 +56,12 @@ pub(crate) fn answer(ports: &mut [Port], in_port: u8, mad: &mut [u8; MAD_LEN]) -
     let words = MAD_LEN as u64 / 4;
     data.fill(0);
     put(data, 1, &[number]);
-    let all = [counters.sent * words, counters.received * words, counters.sent, counters.received];
+    let all = [
+        counters.sent * words,
+        counters.received * words,
+        counters.sent,
+        counters.received,
+    ];
     if attribute == PORT_COUNTERS {
         put(data, 7, &[counters.link_downed]);
         for (at, value) in [24, 28, 32, 36].into_iter().zip(all) {

@@ -67,7 +67,9 @@ pub(crate) fn answer(
         Method::SET => true,
         Method::TRAP_REPRESS => {
             let tid = header.tid.get();
-            node.trap = node.trap.filter(|told| told.tid & 0xffff_ffff != tid & 0xffff_ffff);
+            node.trap = node
+                .trap
+                .filter(|told| told.tid & 0xffff_ffff != tid & 0xffff_ffff);
             return Verdict::Taken;
         }
         Method::TRAP | Method::SEND => return Verdict::Forward,

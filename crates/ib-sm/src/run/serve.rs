@@ -37,7 +37,9 @@ pub struct Serving {
 
 impl core::fmt::Debug for Serving {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Serving").field("name", &self.shared.base).finish_non_exhaustive()
+        f.debug_struct("Serving")
+            .field("name", &self.shared.base)
+            .finish_non_exhaustive()
     }
 }
 
@@ -129,7 +131,9 @@ impl Shared {
                 continue;
             };
             if let Seat::Taken { client, id } = seat
-                && let Some(socket) = usize::try_from(client).ok().and_then(|it| self.data.get(it))
+                && let Some(socket) = usize::try_from(client)
+                    .ok()
+                    .and_then(|it| self.data.get(it))
                 && let Ok(to) = name(&self.base, &format!("in{id}"))
             {
                 // Where it fails the client does not read, which is its own loss.
@@ -151,7 +155,9 @@ impl Shared {
     }
 
     fn packets(&self, place: usize) {
-        let Some(socket) = self.data.get(place) else { return };
+        let Some(socket) = self.data.get(place) else {
+            return;
+        };
         let client = u32::try_from(place).unwrap_or(u32::MAX);
         let mut buffer = [0; PACKET_LEN + 1];
         while self.goes_on() {

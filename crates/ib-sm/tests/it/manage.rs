@@ -105,7 +105,8 @@ impl World {
                 // A deadline that has passed must not hold the clock.
                 _ => fabric.advance(next.max(now + Duration::from_micros(1))),
             }
-            let changed = std::mem::replace(&mut self.changes, fabric.changes()) != fabric.changes();
+            let changed =
+                std::mem::replace(&mut self.changes, fabric.changes()) != fabric.changes();
             if changed {
                 no_circles(&fabric);
                 self.looks += 1;
@@ -116,7 +117,11 @@ impl World {
     fn up(&mut self) {
         let is_up = |all: &[Manager]| all.iter().any(|it| it.sm.is_up());
         let came_up = self.run(Duration::from_secs(60), is_up);
-        let told: Vec<_> = self.managers.iter().map(|it| it.events.iter().rev().take(12).collect::<Vec<_>>()).collect();
+        let told: Vec<_> = self
+            .managers
+            .iter()
+            .map(|it| it.events.iter().rev().take(12).collect::<Vec<_>>())
+            .collect();
         assert!(came_up, "no manager came up: {told:#?}");
     }
 }
@@ -139,9 +144,15 @@ fn next_hop(fabric: &Fabric, node: usize, lid: u16) -> Option<Peer> {
 fn lids(fabric: &Fabric) -> BTreeMap<u16, usize> {
     let mut all = BTreeMap::new();
     for (node, it) in fabric.topology().nodes().iter().enumerate() {
-        let numbers = if it.is_switch() { 0..=0 } else { 1..=it.port_count };
+        let numbers = if it.is_switch() {
+            0..=0
+        } else {
+            1..=it.port_count
+        };
         for port in numbers {
-            let lid = fabric.port_info(Peer { node, port }).map_or(0, |it| it.lid.get());
+            let lid = fabric
+                .port_info(Peer { node, port })
+                .map_or(0, |it| it.lid.get());
             if lid != 0 {
                 all.insert(lid, node);
             }
@@ -177,6 +188,24 @@ fn no_circles(fabric: &Fabric) {
     }
 }
 
+/// What a switch does with a LID, for people.
+fn entry(fabric: &Fabric, node: usize, lid: u16) -> String {
+    let out = fabric
+        .forwarding(node)
+        .and_then(|(table, _)| table.get(usize::from(lid)).copied());
+    let near = Peer {
+        node,
+        port: out.unwrap_or(0),
+    };
+    let state = |end| fabric.port_info(end).map(|it| it.state());
+    let far = fabric.far_end(near);
+    format!(
+        "entry {out:?}, {:?}, far {far:?} {:?}",
+        state(near),
+        far.and_then(state)
+    )
+}
+
 /// Everybody that a cable leads to reaches everybody: how many pairs.
 fn all_reach(fabric: &Fabric, from: usize) -> usize {
     let nodes = fabric.topology().nodes();
@@ -203,7 +232,12 @@ fn all_reach(fabric: &Fabric, from: usize) -> usize {
                 }
                 at = match next_hop(fabric, at, lid) {
                     Some(far) => far.node,
-                    None => panic!("{}: no way on to LID {lid} of {}", nodes[at].id, nodes[owner].id),
+                    None => panic!(
+                        "{}: no way on to LID {lid} of {}: {}",
+                        nodes[at].id,
+                        nodes[owner].id,
+                        entry(fabric, at, lid)
+                    ),
                 };
             }
             assert_eq!(at, owner, "LID {lid}");
@@ -221,7 +255,11 @@ fn equals_from_scratch(world: &mut World, node: &str) {
     world.manage(node, config(), lids);
     world.up();
     let work = world.managers[0].last_work().expect("it came up");
-    assert_eq!((work.blocks, work.activated, work.failed), (0, 0, 0), "{work:?}");
+    assert_eq!(
+        (work.blocks, work.activated, work.failed),
+        (0, 0, 0),
+        "{work:?}"
+    );
     assert_eq!(work.reason, Reason::Full);
 }
 
@@ -249,14 +287,20 @@ fn fabrics_of_all_kinds_come_up() {
         if world.fabric.lock().topology().switches().count() > 0 {
             all_reach(&world.fabric.lock(), start);
         }
-        eprintln!("{spec}: up in {:?} simulated, SMPs {}", work.total, work.sent);
+        eprintln!(
+            "{spec}: up in {:?} simulated, SMPs {}",
+            work.total, work.sent
+        );
         equals_from_scratch(&mut world, "host-0");
     }
 }
 
 #[test]
 fn a_cable_costs_what_it_changes() {
-    for (spec, leaf, ports) in [("fat-tree:108", "leaf-0", 36), ("fat-tree:648", "leaf-0", 36)] {
+    for (spec, leaf, ports) in [
+        ("fat-tree:108", "leaf-0", 36),
+        ("fat-tree:648", "leaf-0", 36),
+    ] {
         let mut world = World::new(spec, SimConfig::default());
         world.manage("host-0", config(), LidMap::default());
         world.up();
@@ -289,7 +333,10 @@ fn a_cable_costs_what_it_changes() {
 fn the_highest_priority_rules_and_the_next_follows() {
     let mut world = World::new("fat-tree:108", SimConfig::default());
     for (node, priority) in [("host-0", 3), ("host-20", 5), ("host-40", 4)] {
-        let config = Config { priority, ..config() };
+        let config = Config {
+            priority,
+            ..config()
+        };
         world.manage(node, config, LidMap::default());
     }
     let states = |all: &[Manager]| -> Vec<SmState> { all.iter().map(|it| it.sm.state()).collect() };
@@ -305,7 +352,14 @@ fn the_highest_priority_rules_and_the_next_follows() {
     });
     assert!(settled, "{:?}", states(&world.managers));
     // It comes back, and is handed what it had.
-    world.manage("host-20", Config { priority: 5, ..config() }, LidMap::default());
+    world.manage(
+        "host-20",
+        Config {
+            priority: 5,
+            ..config()
+        },
+        LidMap::default(),
+    );
     let settled = world.run(Duration::from_secs(60), |all| {
         states(all) == [standby, standby, master] && all[2].sm.is_up()
     });
@@ -336,18 +390,25 @@ fn campaign(spec: &str, seed: u64) -> (u32, u64) {
         let home = fabric.topology().find("host-0").expect("host-0");
         let links = fabric.topology().links();
         // The cable of the manager itself stays.
-        links.filter(|it| it.a.node != home && it.b.node != home).map(|it| it.a).collect()
+        links
+            .filter(|it| it.a.node != home && it.b.node != home)
+            .map(|it| it.a)
+            .collect()
     };
     let switches: Vec<usize> = {
         let fabric = world.fabric.lock();
         let nodes = fabric.topology().nodes();
-        (0..nodes.len()).filter(|&it| nodes[it].is_switch()).collect()
+        (0..nodes.len())
+            .filter(|&it| nodes[it].is_switch())
+            .collect()
     };
     let mut down = Vec::new();
     let mut injected = 0;
     for _ in 0..6 {
         injected += 1;
-        match rng.index(6) {
+        let what = rng.index(6);
+        eprintln!("  {}: fault {what}", world.now());
+        match what {
             0 | 1 => {
                 let end = cables[rng.index(cables.len())];
                 world.fabric.lock().set_link(end, false);
@@ -366,10 +427,16 @@ fn campaign(spec: &str, seed: u64) -> (u32, u64) {
             4 => {
                 // A leaf or spine that says nothing for a while.
                 let node = switches[rng.index(switches.len())];
-                let silent = NodeFault { silent_after: Some(0), ..NodeFault::default() };
+                let silent = NodeFault {
+                    silent_after: Some(0),
+                    ..NodeFault::default()
+                };
                 world.fabric.lock().set_node_fault(node, silent);
                 world.run(Duration::from_micros(rng.below(3_000_000)), |_| false);
-                world.fabric.lock().set_node_fault(node, NodeFault::default());
+                world
+                    .fabric
+                    .lock()
+                    .set_node_fault(node, NodeFault::default());
             }
             _ => {
                 // kill -9, and a start from the file.
@@ -382,6 +449,15 @@ fn campaign(spec: &str, seed: u64) -> (u32, u64) {
         if rng.index(3) == 0 {
             world.run(Duration::from_secs(4), |_| false);
             world.up();
+            eprintln!(
+                "  {:?}",
+                world.managers[0]
+                    .events
+                    .iter()
+                    .rev()
+                    .take(24)
+                    .collect::<Vec<_>>()
+            );
             let home = world.managers[0].port.end().node;
             all_reach(&world.fabric.lock(), home);
         }
@@ -400,12 +476,27 @@ fn campaign(spec: &str, seed: u64) -> (u32, u64) {
 
 #[test]
 fn faults_by_seed_end_in_a_routed_fabric_without_circles_on_the_way() {
-    let seeds: u64 = std::env::var("IB_SM_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(24);
-    let first: u64 = std::env::var("IB_SM_FIRST").ok().and_then(|it| it.parse().ok()).unwrap_or(1);
-    let specs = ["fat-tree:k=6,levels=2", "fat-tree:k=4,levels=3", "ring:switches=6", "torus:3x3,hosts=1", "random:switches=10,hosts=12,seed=5"];
+    let seeds: u64 = std::env::var("IB_SM_SEEDS")
+        .ok()
+        .and_then(|it| it.parse().ok())
+        .unwrap_or(24);
+    let first: u64 = std::env::var("IB_SM_FIRST")
+        .ok()
+        .and_then(|it| it.parse().ok())
+        .unwrap_or(1);
+    let specs = [
+        "fat-tree:k=6,levels=2",
+        "fat-tree:k=4,levels=3",
+        "ring:switches=6",
+        "torus:3x3,hosts=1",
+        "random:switches=10,hosts=12,seed=5",
+    ];
     let specs: Vec<&str> = specs
         .into_iter()
-        .filter(|it| it.parse::<ib_sim::topo::Spec>().is_ok_and(|it| it.build().is_ok()))
+        .filter(|it| {
+            it.parse::<ib_sim::topo::Spec>()
+                .is_ok_and(|it| it.build().is_ok())
+        })
         .collect();
     let (mut faults, mut looks) = (0, 0);
     for seed in first..first + seeds {

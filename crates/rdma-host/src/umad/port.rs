@@ -76,12 +76,13 @@ impl UmadPort {
         };
         let mut agents = Vec::new();
         for (class, qpn, version) in CLASSES {
-            let agent = register(&fd, class, qpn, version, 0).map_err(|source| Error::Register {
-                device: device.device.clone(),
-                port: device.port,
-                class: class.get(),
-                source,
-            })?;
+            let agent =
+                register(&fd, class, qpn, version, 0).map_err(|source| Error::Register {
+                    device: device.device.clone(),
+                    port: device.port,
+                    class: class.get(),
+                    source,
+                })?;
             agents.push((class, agent));
         }
         let mut local = LocalPort::new(device.device.clone(), device.port);
@@ -171,7 +172,13 @@ const MANAGER_METHODS: u32 = 1 << 1 | 1 << 2 | 1 << 5 | 1 << 7;
 
 /// Registers for the answers to our requests of a class, and for the requests of others with the
 /// methods of a mask; returns the number to send by.
-fn register(fd: &Fd, class: MgmtClass, qpn: u8, class_version: u8, methods: u32) -> io::Result<u32> {
+fn register(
+    fd: &Fd,
+    class: MgmtClass,
+    qpn: u8,
+    class_version: u8,
+    methods: u32,
+) -> io::Result<u32> {
     let mut request = RegisterRequest2 {
         method_mask: [methods.into(), 0],
         qpn: u32::from(qpn),

@@ -86,7 +86,9 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 fn seconds(value: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(value).ok().filter(|it| !it.is_zero())
+    Duration::try_from_secs_f64(value)
+        .ok()
+        .filter(|it| !it.is_zero())
 }
 
 /// The engine of a name. `fallback` is ours; `auto`, where routing has none yet, too.
@@ -98,7 +100,11 @@ fn engine(name: &str) -> Result<&'static dyn Engine, Failure> {
         return Ok(&Fallback);
     }
     let known: Vec<&str> = routing::ENGINES.iter().map(|it| it.name()).collect();
-    let failure = Failure::new(Exit::Usage, "engine", format!("{name:?} is no way of routing"));
+    let failure = Failure::new(
+        Exit::Usage,
+        "engine",
+        format!("{name:?} is no way of routing"),
+    );
     Err(failure.with_hint(format!("there are: auto, fallback, {}", known.join(", "))))
 }
 
@@ -225,13 +231,22 @@ impl Run {
         let engine = engine(&self.engine)?;
         let lids = self.remembered(ctx)?;
         let Opened { mut port, label } = self.device.open(ctx)?;
-        let failed = |error| Failure::from(crate::Error::Port { answers: 0, source: error });
+        let failed = |error| {
+            Failure::from(crate::Error::Port {
+                answers: 0,
+                source: error,
+            })
+        };
         port.announce_sm(true).map_err(failed)?;
         let stop = Arc::new(AtomicBool::new(false));
         let again = Arc::new(AtomicBool::new(false));
         for (signal, flag) in [(SIGTERM, &stop), (SIGINT, &stop), (SIGHUP, &again)] {
             signal_hook::flag::register(signal, Arc::clone(flag)).map_err(|error| {
-                Failure::new(Exit::Bug, "signal", format!("signals cannot be handled: {error}"))
+                Failure::new(
+                    Exit::Bug,
+                    "signal",
+                    format!("signals cannot be handled: {error}"),
+                )
             })?;
         }
         let mut sm = Sm::new(self.config(), engine, lids);
@@ -282,8 +297,16 @@ impl Run {
         if let Some(path) = &self.lids {
             write_file(path, sm.lids().to_text().as_bytes(), true)?;
         }
-        tracing::info!(port = label, seconds = started.elapsed().as_secs_f64(), "ended");
-        Ok(if self.once && !up { Exit::Device } else { Exit::Ok })
+        tracing::info!(
+            port = label,
+            seconds = started.elapsed().as_secs_f64(),
+            "ended"
+        );
+        Ok(if self.once && !up {
+            Exit::Device
+        } else {
+            Exit::Ok
+        })
     }
 
     /// LIDs are on the disk before they are in a port.
@@ -306,12 +329,19 @@ impl Run {
         let report = EventReport::new(time, event);
         if global.json {
             let mut line = serde_json::to_string(&report).map_err(|error| {
-                Failure::new(Exit::Bug, "json", format!("an event could not be told: {error}"))
+                Failure::new(
+                    Exit::Bug,
+                    "json",
+                    format!("an event could not be told: {error}"),
+                )
             })?;
             line.push('\n');
             return ctx.print_raw(&line);
         }
         let seconds = Duration::from_micros(report.time).as_secs_f64();
-        ctx.print_raw(&format!("{seconds:12.6} {:<10} {}\n", report.event, report.text))
+        ctx.print_raw(&format!(
+            "{seconds:12.6} {:<10} {}\n",
+            report.event, report.text
+        ))
     }
 }

@@ -39,7 +39,11 @@ impl Simulate {
         let mut plan = Vec::new();
         for text in &self.cable {
             let event = cable(&net, text).ok_or_else(|| {
-                Failure::new(Exit::Usage, "cable", format!("{text:?} names no port and time"))
+                Failure::new(
+                    Exit::Usage,
+                    "cable",
+                    format!("{text:?} names no port and time"),
+                )
             })?;
             plan.push(event);
         }
@@ -54,7 +58,11 @@ impl Simulate {
         };
         let fabric = Fabric::new(net, config).map_err(|error| bad(&error))?;
         let serving = Serving::start(SharedFabric::new(fabric), &self.name).map_err(|error| {
-            Failure::new(Exit::Device, "serve", format!("serving as {}: {error}", self.name))
+            Failure::new(
+                Exit::Device,
+                "serve",
+                format!("serving as {}: {error}", self.name),
+            )
         })?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT] {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ib_mad::Time;
 use ib_mad::header::Method;
 use ib_mad::id::{Guid, Lid};
-use ib_mad::smp::{DrPath, PriorityState, Smp, SmControl, SmInfo, SmState};
+use ib_mad::smp::{DrPath, PriorityState, SmControl, SmInfo, SmState, Smp};
 use ib_mad::{Packet, header::MgmtClass};
 use rdma_wire::{Be32, Be64};
 
@@ -59,7 +59,11 @@ impl Sm {
     #[must_use]
     pub fn own_info(&self) -> SmInfo {
         let guid = self.topology.nodes.first().and_then(|node| {
-            let number = if node.is_switch() { 0 } else { self.topology.local_port };
+            let number = if node.is_switch() {
+                0
+            } else {
+                self.topology.local_port
+            };
             self.topology.port_of(node, number).map(|it| it.guid)
         });
         SmInfo {
@@ -98,7 +102,9 @@ impl Sm {
     }
 
     pub(super) fn on_manager(&mut self, port: u32, info: &SmInfo) {
-        let Some(path) = self.path_to(port) else { return };
+        let Some(path) = self.path_to(port) else {
+            return;
+        };
         let guid = info.guid;
         if guid == self.own_info().guid {
             return;
@@ -227,7 +233,10 @@ impl Sm {
         if self.state != SmState::STANDBY {
             return;
         }
-        let same = self.others.master.is_some_and(|(guid, _)| guid == info.guid);
+        let same = self
+            .others
+            .master
+            .is_some_and(|(guid, _)| guid == info.guid);
         // One that has just been handed over to is still finding out what there is.
         if same && (info.state() == SmState::MASTER || info.state() == SmState::DISCOVERING) {
             self.others.failures = 0;
@@ -287,7 +296,11 @@ impl Sm {
         }
         let answer = smp.answer(&info);
         let directed = smp.header.mgmt_class == MgmtClass::SUBN_DR;
-        let to = if directed { Lid::PERMISSIVE } else { packet.address.lid };
+        let to = if directed {
+            Lid::PERMISSIVE
+        } else {
+            packet.address.lid
+        };
         self.post(&answer, to);
     }
 }

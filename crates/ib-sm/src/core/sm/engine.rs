@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use ib_mad::client::{Client, Event as Answer};
 use ib_mad::header::AttributeId;
 use ib_mad::id::{Guid, Lid};
-use ib_mad::smp::{DrPath, NodeInfo, PortInfo, Smp, SmState, SwitchInfo};
+use ib_mad::smp::{DrPath, NodeInfo, PortInfo, SmState, Smp, SwitchInfo};
 use ib_mad::{Packet, Time};
 use rdma_wire::Be64;
 
@@ -516,7 +516,12 @@ impl Sm {
         self.start_walk(None, DrPath::LOCAL, BTreeSet::new());
     }
 
-    pub(super) fn start_walk(&mut self, from: Option<Spot>, start: DrPath, boundary: BTreeSet<Guid>) {
+    pub(super) fn start_walk(
+        &mut self,
+        from: Option<Spot>,
+        start: DrPath,
+        boundary: BTreeSet<Guid>,
+    ) {
         self.walks = self.walks.wrapping_add(0x100) & 0x7f00;
         let config = self.config.walk(self.walks);
         self.walk_from = from;
@@ -561,9 +566,18 @@ impl Sm {
         let mut present = BTreeSet::new();
         for node in self.topology.nodes.iter().filter(|it| it.is_switch()) {
             present.insert(node.guid());
-            let same = node.switch.is_some_and(|it| it.linear_fdb_top.get() == top);
+            // The LID goes with the tables; see also the rescan.
+            let zero = self.topology.ports_of(node).first();
+            let own = zero.and_then(|it| it.info);
+            let given = zero
+                .and_then(|it| self.lids.get(it.guid))
+                .map_or(0, |it| it.0);
+            let same = node.switch.is_some_and(|it| it.linear_fdb_top.get() == top)
+                && own.is_none_or(|it| it.lid.get() == given);
             if !same && held.remove(&node.guid()).is_some() {
-                self.events.push_back(Event::Forgot { switch: node.guid() });
+                self.events.push_back(Event::Forgot {
+                    switch: node.guid(),
+                });
             }
         }
         held.retain(|guid, _| present.contains(guid));

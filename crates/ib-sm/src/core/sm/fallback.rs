@@ -74,9 +74,7 @@ impl Engine for Fallback {
                     .get(switch as usize)
                     .map_or(&[][..], Vec::as_slice)
                     .iter()
-                    .filter(|&&(_, far, _)| {
-                        hops.get(far as usize).is_some_and(|&it| it < mine)
-                    })
+                    .filter(|&&(_, far, _)| hops.get(far as usize).is_some_and(|&it| it < mine))
                     .map(|&(number, _, name)| (number, name))
                     .collect();
                 for target in group {

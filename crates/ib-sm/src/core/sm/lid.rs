@@ -114,7 +114,9 @@ impl LidMap {
             None => word.parse().ok(),
         };
         let (first, last) = lid(first).zip(lid(last)).ok_or("a word is no LID")?;
-        let count = u32::from(last).wrapping_sub(u32::from(first)).wrapping_add(1);
+        let count = u32::from(last)
+            .wrapping_sub(u32::from(first))
+            .wrapping_add(1);
         if first == 0 || last < first || last > MAX_LID {
             return Err("these are no unicast LIDs");
         }
@@ -267,7 +269,12 @@ mod tests {
     fn what_ports_say_is_believed_once() {
         let mut map = LidMap::default();
         // Two say that they have 5; a third one's LID is not aligned.
-        let claims = [claim(1, 0, 5), claim(2, 0, 5), claim(3, 2, 6), claim(1, 0, 9)];
+        let claims = [
+            claim(1, 0, 5),
+            claim(2, 0, 5),
+            claim(3, 2, 6),
+            claim(1, 0, 9),
+        ];
         assert_eq!(map.assign(&claims), [5, 1, 8, 0]);
         assert_eq!(map.get(Guid::new(3)), Some((8, 11)));
     }
@@ -275,7 +282,9 @@ mod tests {
     #[test]
     fn the_absent_give_way_only_when_all_is_taken() {
         let mut map = LidMap::default();
-        let all: Vec<Claim> = (1..=u64::from(MAX_LID)).map(|guid| claim(guid, 0, 0)).collect();
+        let all: Vec<Claim> = (1..=u64::from(MAX_LID))
+            .map(|guid| claim(guid, 0, 0))
+            .collect();
         assert_eq!(map.assign(&all).last(), Some(&MAX_LID));
         let mut fewer = all.clone();
         fewer.truncate(10);
@@ -286,7 +295,8 @@ mod tests {
 
     #[test]
     fn bad_lines_are_told() {
-        let text = "0x1 0x1 0x1\n0x2 0x1 0x2\n0x3 0xc000 0xc000\nrubbish\n0x4 0x4 0x7\n0x5 0x6 0x6\n";
+        let text =
+            "0x1 0x1 0x1\n0x2 0x1 0x2\n0x3 0xc000 0xc000\nrubbish\n0x4 0x4 0x7\n0x5 0x6 0x6\n";
         let (map, faults) = LidMap::parse(text);
         assert_eq!(map.len(), 2);
         let lines: Vec<usize> = faults.iter().map(|fault| fault.line).collect();

@@ -96,7 +96,11 @@ pub(super) fn routed(
             continue;
         };
         let between = matches!((a, b), (Place::Switch { .. }, Place::Switch { .. }));
-        let spot = |port: &Port| topology.node(port.node).map(|node| (node.guid(), port.number));
+        let spot = |port: &Port| {
+            topology
+                .node(port.node)
+                .map(|node| (node.guid(), port.number))
+        };
         let avoided = |port: &Port| spot(port).is_some_and(|it| avoid.contains(&it));
         if between && (avoided(port) || avoided(far)) {
             continue;
@@ -147,7 +151,11 @@ fn loosen(topology: &Topology, node: &Node) -> Loose {
 /// only what can be reached. Ways are the shortest, first port first.
 ///
 /// `found` may be empty. Nodes that both have are taken from `known`, with the ports of both.
-pub(super) fn rebuild(known: &Topology, found: Option<&Topology>, cables: &[(Spot, Spot)]) -> Topology {
+pub(super) fn rebuild(
+    known: &Topology,
+    found: Option<&Topology>,
+    cables: &[(Spot, Spot)],
+) -> Topology {
     let mut loose: Vec<Loose> = Vec::with_capacity(known.nodes.len());
     let mut place: BTreeMap<Guid, usize> = BTreeMap::new();
     for node in &known.nodes {
@@ -168,7 +176,9 @@ pub(super) fn rebuild(known: &Topology, found: Option<&Topology>, cables: &[(Spo
             }
             Some(old) => {
                 for (port, spot) in more.ports {
-                    let at = old.ports.binary_search_by_key(&port.number, |(it, _)| it.number);
+                    let at = old
+                        .ports
+                        .binary_search_by_key(&port.number, |(it, _)| it.number);
                     match at {
                         Ok(at) => {
                             if let Some((_, old)) = old.ports.get_mut(at) {
@@ -185,7 +195,9 @@ pub(super) fn rebuild(known: &Topology, found: Option<&Topology>, cables: &[(Spo
         for (near, far) in [(a, b), (b, a)] {
             let ports = place.get(&near.0).and_then(|&at| loose.get_mut(at));
             let port = ports.and_then(|it| {
-                let at = it.ports.binary_search_by_key(&near.1, |(port, _)| port.number);
+                let at = it
+                    .ports
+                    .binary_search_by_key(&near.1, |(port, _)| port.number);
                 it.ports.get_mut(at.ok()?)
             });
             if let Some((_, spot)) = port {
@@ -201,7 +213,9 @@ fn assemble(known: &Topology, loose: &[Loose], place: &BTreeMap<Guid, usize>) ->
     let far_of = |from: Spot, spot: Spot| -> Option<(usize, u8)> {
         let at = *place.get(&spot.0)?;
         let ports = &loose.get(at)?.ports;
-        let port = ports.binary_search_by_key(&spot.1, |(port, _)| port.number).ok()?;
+        let port = ports
+            .binary_search_by_key(&spot.1, |(port, _)| port.number)
+            .ok()?;
         // Both ends must say the same.
         (ports.get(port)?.1 == Some(from)).then_some((at, spot.1))
     };
@@ -267,7 +281,9 @@ fn assemble(known: &Topology, loose: &[Loose], place: &BTreeMap<Guid, usize>) ->
                 let (far, number) = far_of((it.node.guid(), port.number), spot)?;
                 let start = starts.get(far).copied().flatten()?;
                 let ports = &loose.get(far)?.ports;
-                let at = ports.binary_search_by_key(&number, |(port, _)| port.number).ok()?;
+                let at = ports
+                    .binary_search_by_key(&number, |(port, _)| port.number)
+                    .ok()?;
                 Some(PortIndex(start + u32::try_from(at).ok()?))
             });
             topology.ports.push(Port {

@@ -121,7 +121,9 @@ fn block_rounds(
             })
             .collect();
         if !ready.is_empty() {
-            let round = ready.iter().filter_map(|&at| Some(write(at, *new.get(at)?)));
+            let round = ready
+                .iter()
+                .filter_map(|&at| Some(write(at, *new.get(at)?)));
             rounds.push(round.collect());
             for at in ready {
                 if let Some(slot) = done.get_mut(at) {

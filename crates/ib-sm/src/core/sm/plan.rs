@@ -73,7 +73,10 @@ impl Sm {
         };
         if tables.top_lid() < fabric.top_lid() {
             // Nobody relies on it, but a table that ends early would be written as one.
-            tables.account.notes.push("the tables end before the last LID".to_owned());
+            tables
+                .account
+                .notes
+                .push("the tables end before the last LID".to_owned());
         }
         self.tables = Some(tables);
         self.ask_unknown_blocks();
@@ -92,7 +95,11 @@ impl Sm {
                 let info = port.info;
                 claims.push(Claim {
                     guid: port.guid,
-                    lmc: if node.is_switch() { 0 } else { self.config.ports.lmc },
+                    lmc: if node.is_switch() {
+                        0
+                    } else {
+                        self.config.ports.lmc
+                    },
                     current: info.map_or(0, |it| it.lid.get()),
                 });
                 places.push(node.first_port as usize + at);
@@ -187,7 +194,12 @@ impl Sm {
                 }
             }
         }
-        let guids: Vec<Guid> = self.routed.nodes.iter().map(|it| self.guid_of(*it)).collect();
+        let guids: Vec<Guid> = self
+            .routed
+            .nodes
+            .iter()
+            .map(|it| self.guid_of(*it))
+            .collect();
         let held = &self.held;
         let have = |switch: u32, block: u16| {
             let guid = guids.get(switch as usize);
@@ -233,7 +245,10 @@ impl Sm {
     }
 
     fn guid_of(&self, index: crate::core::topology::NodeIndex) -> Guid {
-        self.topology.node(index).map(Node::guid).unwrap_or_default()
+        self.topology
+            .node(index)
+            .map(Node::guid)
+            .unwrap_or_default()
     }
 
     /// Maps of service levels, where tables use more than one.
@@ -261,7 +276,11 @@ impl Sm {
         let far = self.topology.peer_of(it);
         let local = self.topology.nodes.first()?;
         // A switch is managed by its port 0.
-        let local_port = if local.is_switch() { 0 } else { self.topology.local_port };
+        let local_port = if local.is_switch() {
+            0
+        } else {
+            self.topology.local_port
+        };
         let at = self.topology.ports_of(local);
         let at = at.iter().position(|it| it.number == local_port)?;
         let sm_lid = self.port_lids.get(local.first_port as usize + at).copied();
@@ -302,17 +321,22 @@ impl Sm {
         if want == have {
             return None;
         }
-        want.life.set_port_state_change(have.life.port_state_change());
+        want.life
+            .set_port_state_change(have.life.port_state_change());
         Some(want)
     }
 
     /// The port may become ACTIVE: both ends are ready.
     fn is_ready(&self, port: u32) -> bool {
-        let armed = |it: Option<ib_mad::smp::PortInfo>| it.is_some_and(|it| it.state() >= PortState::ARMED);
+        let armed =
+            |it: Option<ib_mad::smp::PortInfo>| it.is_some_and(|it| it.state() >= PortState::ARMED);
         self.port(port).is_some_and(|it| {
             it.number != 0
                 && it.info.is_some_and(|it| it.state() == PortState::ARMED)
-                && self.topology.peer_of(it).is_some_and(|(_, far)| armed(far.info))
+                && self
+                    .topology
+                    .peer_of(it)
+                    .is_some_and(|(_, far)| armed(far.info))
         })
     }
 
@@ -407,7 +431,10 @@ impl Sm {
             }
             Step::Block { switch, block } => {
                 let from = usize::from(block) * BLOCK;
-                let row = self.tables.as_ref().and_then(|it| it.lft(switch).get(from..from + BLOCK));
+                let row = self
+                    .tables
+                    .as_ref()
+                    .and_then(|it| it.lft(switch).get(from..from + BLOCK));
                 let same = row.is_some_and(|it| it == smp.data);
                 self.work.blocks += 1;
                 self.wrote(switch, block, &smp.data, same);

@@ -29,8 +29,6 @@ pub(super) struct Rescan {
     later: BTreeSet<Spot>,
     /// The cables are not what they were.
     changed: bool,
-    /// Ports that have a cable behind which nobody answers.
-    silent: BTreeSet<Spot>,
 }
 
 impl Sm {
@@ -38,10 +36,8 @@ impl Sm {
         let dirty = std::mem::take(&mut self.dirty);
         let switches = dirty.len();
         self.start_work(now, Reason::Change { switches });
-        let silent = std::mem::take(&mut self.rescan.silent);
         self.rescan = Rescan::default();
         self.rescan.waiting = dirty;
-        self.rescan.later = silent;
         self.stage = Stage::Rescan;
         self.look_nearest();
     }
@@ -115,7 +111,9 @@ impl Sm {
         it.switch = Some(*info);
         let guid = it.guid();
         let first = it.first_port;
-        if top.is_some_and(|it| it != info.linear_fdb_top.get()) && self.held.remove(&guid).is_some() {
+        if top.is_some_and(|it| it != info.linear_fdb_top.get())
+            && self.held.remove(&guid).is_some()
+        {
             self.events.push_back(Event::Forgot { switch: guid });
             // Then its own port has lost its LID, too.
             if self.stage == Stage::Rescan {
@@ -130,8 +128,9 @@ impl Sm {
         };
         it.switch = Some(*info);
         let (first, count) = (it.first_port, u32::from(it.port_count));
-        // Port 0 has no link.
-        for port in first + 1..first + count {
+        // Port 0 has no link, but a LID, and has none where the switch was started anew: also where
+        // that was between the two requests to it.
+        for port in first..first + count {
             self.look(port, None);
         }
     }
@@ -153,6 +152,7 @@ impl Sm {
         let node = it.node;
         let is_switch = self.topology.node(node).is_some_and(Node::is_switch);
         if number == 0 && is_switch {
+            self.check_lid(port, info);
             return;
         }
         let was_more = old.is_some_and(|it| it.state() > PortState::INIT);
@@ -160,7 +160,9 @@ impl Sm {
             if let Some(peer) = peer {
                 self.cut(port);
                 let far = self.topology.port(peer).map(|it| it.node);
-                let is_switch = far.and_then(|it| self.topology.node(it)).is_some_and(Node::is_switch);
+                let is_switch = far
+                    .and_then(|it| self.topology.node(it))
+                    .is_some_and(Node::is_switch);
                 if let Some(spot) = self.spot(peer.0)
                     && is_switch
                     && !self.rescan.looked.contains(&peer.0)
@@ -171,15 +173,40 @@ impl Sm {
             return;
         }
         let fresh = info.state() == PortState::INIT && was_more;
+        if fresh && let Some(own) = self.own_port(port) {
+            self.look(own, None);
+        }
         if is_switch && (peer.is_none() || fresh) {
             self.asks.push_back(Ask::Behind(port));
         }
     }
 
+    /// A switch that has not the LID that it was given has not its tables either.
+    fn check_lid(&mut self, port: u32, info: &PortInfo) {
+        let given = self.port_lids.get(port as usize).copied().unwrap_or(0);
+        let Some((guid, _)) = self.spot(port).filter(|_| given != info.lid.get()) else {
+            return;
+        };
+        if self.held.remove(&guid).is_some() {
+            self.events.push_back(Event::Forgot { switch: guid });
+            self.rescan.waiting.insert(guid);
+        }
+    }
+
+    /// The port 0 of the switch that a port belongs to.
+    fn own_port(&self, port: u32) -> Option<u32> {
+        let node = self.topology.node(self.port(port)?.node)?;
+        node.is_switch().then_some(node.first_port)
+    }
+
     /// The cable at a port is no more.
     fn cut(&mut self, port: u32) {
         self.rescan.changed = true;
-        let peer = self.topology.ports.get_mut(port as usize).and_then(|it| it.peer.take());
+        let peer = self
+            .topology
+            .ports
+            .get_mut(port as usize)
+            .and_then(|it| it.peer.take());
         if let Some(far) = peer.and_then(|it| self.topology.ports.get_mut(it.get())) {
             far.peer = None;
         }
@@ -201,6 +228,18 @@ impl Sm {
 
     pub(super) fn on_behind(&mut self, port: u32, info: &NodeInfo) {
         let Some(near) = self.spot(port) else { return };
+        if self.stage == Stage::Light {
+            let node = self
+                .topology
+                .find(near.0)
+                .and_then(|it| self.topology.node(it));
+            if node.is_some_and(Node::is_switch) {
+                self.dirty.insert(near.0);
+            } else {
+                self.full_wanted = true;
+            }
+            return;
+        }
         let far = (info.node_guid, info.local_port);
         let at = self.port_at(far);
         let before = self.port(port).and_then(|it| it.peer).map(|it| it.0);
@@ -209,6 +248,9 @@ impl Sm {
             if let Some(at) = at {
                 self.rescan.looked.remove(&at);
                 self.look(at, None);
+                if let Some(own) = self.own_port(at) {
+                    self.look(own, None);
+                }
             }
             return;
         }
@@ -223,20 +265,25 @@ impl Sm {
                 self.plug(port, at);
                 self.rescan.cables.push((near, far));
                 let known = self.topology.find(info.node_guid);
-                let is_switch = known.and_then(|it| self.topology.node(it)).is_some_and(Node::is_switch);
+                let is_switch = known
+                    .and_then(|it| self.topology.node(it))
+                    .is_some_and(Node::is_switch);
                 self.rescan.looked.remove(&at);
                 self.look(at, if is_switch { None } else { Some(port) });
+                if let Some(own) = self.own_port(at) {
+                    self.look(own, None);
+                }
             }
             None => self.rescan.unknown.push(near),
         }
     }
 
     pub(super) fn on_behind_failed(&mut self, port: u32) {
+        if self.stage == Stage::Light {
+            return;
+        }
         if self.port(port).is_some_and(|it| it.peer.is_some()) {
             self.cut(port);
-        }
-        if let Some(spot) = self.spot(port) {
-            self.rescan.silent.insert(spot);
         }
     }
 
@@ -255,7 +302,9 @@ impl Sm {
             return;
         }
         while let Some(near) = self.rescan.unknown.pop() {
-            let Some(port) = self.port_at(near) else { continue };
+            let Some(port) = self.port_at(near) else {
+                continue;
+            };
             let Some(it) = self.port(port).filter(|it| it.peer.is_none()) else {
                 continue;
             };
@@ -270,11 +319,23 @@ impl Sm {
         self.found(now, false);
     }
 
-    fn rebuild(&mut self, found: Option<&crate::core::topology::Topology>, cables: &[(Spot, Spot)]) {
+    fn rebuild(
+        &mut self,
+        found: Option<&crate::core::topology::Topology>,
+        cables: &[(Spot, Spot)],
+    ) {
         // Places change.
-        let looked: Vec<Spot> = self.rescan.looked.iter().filter_map(|&it| self.spot(it)).collect();
+        let looked: Vec<Spot> = self
+            .rescan
+            .looked
+            .iter()
+            .filter_map(|&it| self.spot(it))
+            .collect();
         self.topology = model::rebuild(&self.topology, found, cables);
-        self.rescan.looked = looked.into_iter().filter_map(|it| self.port_at(it)).collect();
+        self.rescan.looked = looked
+            .into_iter()
+            .filter_map(|it| self.port_at(it))
+            .collect();
         let by_guid = &self.topology.by_guid;
         self.held.retain(|guid, _| by_guid.contains_key(guid));
     }
@@ -282,10 +343,8 @@ impl Sm {
     /// What is behind a cable has been walked.
     pub(super) fn walked_beyond(&mut self, now: Time, near: Spot, found: Option<Discovered>) {
         self.stage = Stage::Rescan;
-        let Some(found) = found else {
-            self.rescan.silent.insert(near);
-            return;
-        };
+        // Where nobody answers, the next light sweep asks again.
+        let Some(found) = found else { return };
         for warning in found.warnings {
             self.events.push_back(Event::Warning(warning));
         }
@@ -293,9 +352,8 @@ impl Sm {
         let Some(far) = found.nodes.first().map(|it| (it.guid(), found.local_port)) else {
             return;
         };
-        let others: Vec<(Spot, Spot)> = boundary_cables(&found, |guid| {
-            self.topology.by_guid.contains_key(&guid)
-        });
+        let others: Vec<(Spot, Spot)> =
+            boundary_cables(&found, |guid| self.topology.by_guid.contains_key(&guid));
         // Nodes that are known are only there as where the walk ended.
         let mut cables = others;
         cables.push((near, far));
@@ -324,12 +382,24 @@ impl Sm {
                 self.asks.push_back(Ask::Check(index));
             }
         }
+        // Whoever was silent may answer now, and tells nobody.
+        for (at, port) in (0_u32..).zip(&self.topology.ports) {
+            let up = port.number > 0 && port.info.is_some_and(|it| it.is_link_up());
+            let is_switch = self.topology.node(port.node).is_some_and(Node::is_switch);
+            let is_local = port.node.get() == 0 && port.number == self.topology.local_port;
+            if up && (is_switch || is_local) && port.peer.is_none() {
+                self.asks.push_back(Ask::Behind(at));
+            }
+        }
         self.ask_known_managers();
     }
 
     pub(super) fn on_check(&mut self, node: u32, info: &SwitchInfo) {
         let guid = self.node(node).map(Node::guid).unwrap_or_default();
-        let top = self.tables.as_ref().map_or(0, crate::routing::Tables::top_lid);
+        let top = self
+            .tables
+            .as_ref()
+            .map_or(0, crate::routing::Tables::top_lid);
         if info.life.port_state_change() || info.linear_fdb_top.get() != top {
             self.dirty.insert(guid);
         }
@@ -337,9 +407,6 @@ impl Sm {
 
     pub(super) fn light_done(&mut self, now: Time) {
         self.stage = Stage::Idle;
-        for spot in self.rescan.silent.clone() {
-            self.dirty.insert(spot.0);
-        }
         self.settle_managers(now);
     }
 }

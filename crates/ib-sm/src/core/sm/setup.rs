@@ -93,18 +93,26 @@ pub(super) fn wanted(have: &PortInfo, it: Situation, settings: &PortSettings) ->
         want.m_key_lease_period = Be16::new(settings.m_key_lease);
         want.mkey_lmc.set_protect(settings.m_key_protection);
         // Port 0 of a base switch has one LID; enhanced ports are left at that, too.
-        let lmc = if it.far.is_some() { settings.lmc } else { have.mkey_lmc.lmc() };
+        let lmc = if it.far.is_some() {
+            settings.lmc
+        } else {
+            have.mkey_lmc.lmc()
+        };
         want.mkey_lmc.set_lmc(lmc);
         want.subnet_timeout.set_timeout(settings.subnet_timeout);
         want.mtu_smsl.set_master_sm_sl(settings.sm_sl);
     }
-    want.error_thresholds.set_local_phy_errors(settings.phy_errors);
-    want.error_thresholds.set_overrun_errors(settings.overrun_errors);
+    want.error_thresholds
+        .set_local_phy_errors(settings.phy_errors);
+    want.error_thresholds
+        .set_overrun_errors(settings.overrun_errors);
     if let Some(far) = it.far {
         let mtu = have.mtu_cap.mtu_cap().min(far.mtu_cap.mtu_cap());
-        want.mtu_smsl.set_neighbor_mtu(mtu.min(settings.max_mtu).max(1));
+        want.mtu_smsl
+            .set_neighbor_mtu(mtu.min(settings.max_mtu).max(1));
         let vls = have.vl_cap.vl_cap().min(far.vl_cap.vl_cap());
-        want.vl_enforce.set_operational_vls(vls.min(settings.max_vls).max(1));
+        want.vl_enforce
+            .set_operational_vls(vls.min(settings.max_vls).max(1));
         if it.of_switch {
             let (hoq, stall) = if it.far_is_end {
                 (settings.leaf_hoq_life, settings.leaf_vl_stall)
@@ -125,7 +133,11 @@ pub(super) fn wanted(have: &PortInfo, it: Situation, settings: &PortSettings) ->
     if compared == *have && !arm {
         return None;
     }
-    let state = if arm { PortState::ARMED } else { PortState::NO_CHANGE };
+    let state = if arm {
+        PortState::ARMED
+    } else {
+        PortState::NO_CHANGE
+    };
     let moved = have.lid != want.lid || have.master_sm_lid != want.master_sm_lid;
     let mut want = leave_the_rest(want, state);
     if it.agent && !it.of_switch && (arm || moved) && have.capability_mask.client_reregistration() {

@@ -122,7 +122,8 @@ impl Sm {
             {
                 // It is not once that a cable fails, it goes on failing.
                 if self.avoid.insert((guid, port)) {
-                    self.events.push_back(Event::Unhealthy { switch: guid, port });
+                    self.events
+                        .push_back(Event::Unhealthy { switch: guid, port });
                     self.want_look(now, guid);
                 }
             }
