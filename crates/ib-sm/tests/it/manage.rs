@@ -87,6 +87,9 @@ impl World {
                     it.port.send(&packet).expect("a simulated port takes it");
                 }
                 while let Some(event) = it.sm.poll_event() {
+                    if std::env::var_os("IB_SM_EVENTS").is_some() {
+                        eprintln!("    {now}: {event:?}");
+                    }
                     it.events.push(event);
                 }
                 next = next.min(it.sm.poll_timeout().unwrap_or(end));
@@ -420,6 +423,7 @@ fn campaign(spec: &str, seed: u64) -> (u32, u64) {
             }
             3 => {
                 let node = switches[rng.index(switches.len())];
+                eprintln!("  node {node} starts anew");
                 world.fabric.lock().reboot(node);
                 // Its cables are all in again.
                 down.retain(|it| world.fabric.lock().far_end(*it).is_none());
@@ -449,15 +453,6 @@ fn campaign(spec: &str, seed: u64) -> (u32, u64) {
         if rng.index(3) == 0 {
             world.run(Duration::from_secs(4), |_| false);
             world.up();
-            eprintln!(
-                "  {:?}",
-                world.managers[0]
-                    .events
-                    .iter()
-                    .rev()
-                    .take(24)
-                    .collect::<Vec<_>>()
-            );
             let home = world.managers[0].port.end().node;
             all_reach(&world.fabric.lock(), home);
         }

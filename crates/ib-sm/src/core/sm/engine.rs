@@ -9,7 +9,7 @@ use ib_mad::smp::{DrPath, NodeInfo, PortInfo, SmState, Smp, SwitchInfo};
 use ib_mad::{Packet, Time};
 use rdma_wire::Be64;
 
-use crate::core::discovery::Discovery;
+use crate::core::discovery::{Discovery, Warning, WarningKind};
 use crate::core::topology::{Node, Port, PortIndex, Topology};
 use crate::routing::{BLOCK, Engine, NO_PORT, Tables};
 
@@ -151,6 +151,10 @@ pub struct Sm {
     pub(super) sent: u64,
     pub(super) act_count: u32,
     pub(super) was_up: bool,
+    /// Walks in a row in which somebody did not tell all of itself.
+    pub(super) gaps: u8,
+    /// When that is asked for again, by another walk.
+    pub(super) gaps_again: Time,
 }
 
 impl core::fmt::Debug for Sm {
@@ -218,6 +222,8 @@ impl Sm {
             sent: 0,
             act_count: 0,
             was_up: false,
+            gaps: 0,
+            gaps_again: Time::FAR,
             config,
         }
     }
@@ -274,9 +280,11 @@ impl Sm {
         self.was_up && self.state == SmState::MASTER && self.is_idle()
     }
 
-    /// Looks at everything anew.
-    pub const fn sweep(&mut self) {
+    /// Looks at everything anew, and reads back what switches hold instead of trusting what was
+    /// written.
+    pub fn sweep(&mut self) {
         self.full_wanted = true;
+        self.held.clear();
     }
 
     /// Changes the priority. Other managers are told when they ask.
@@ -324,7 +332,10 @@ impl Sm {
                 Time::FAR
             };
             let next = match self.state {
-                SmState::MASTER => begin.min(self.next_light).min(self.next_full),
+                SmState::MASTER => {
+                    let sweep = self.next_light.min(self.next_full);
+                    begin.min(sweep).min(self.gaps_again)
+                }
                 SmState::STANDBY => self.others.next_poll,
                 SmState::DISCOVERING => begin,
                 _ => Time::FAR,
@@ -478,6 +489,10 @@ impl Sm {
         match self.state {
             SmState::MASTER => {
                 if now >= self.next_full {
+                    self.sweep();
+                }
+                if now >= self.gaps_again {
+                    self.gaps_again = Time::FAR;
                     self.full_wanted = true;
                 }
                 let wanted = self.full_wanted || !self.dirty.is_empty();
@@ -544,6 +559,10 @@ impl Sm {
             self.set_back(now);
             return;
         };
+        self.gaps_again = Time::FAR;
+        if !self.note_gaps(now, &found.warnings) {
+            self.gaps = 0;
+        }
         for warning in found.warnings {
             self.events.push_back(Event::Warning(warning));
         }
@@ -553,6 +572,18 @@ impl Sm {
         self.topology = super::model::rebuild(&found.topology, None, &[]);
         self.check_held();
         self.found(now, true);
+    }
+
+    /// Whether somebody in a walk did not tell all of itself. Then there is another walk, later and
+    /// later.
+    pub(super) fn note_gaps(&mut self, now: Time, warnings: &[Warning]) -> bool {
+        let gap = |it: &Warning| matches!(it.kind, WarningKind::NoAnswer { .. });
+        let found = warnings.iter().any(gap);
+        if let Some(every) = self.config.light_sweep.filter(|_| found) {
+            self.gaps_again = now + every * (1 << self.gaps.min(6));
+            self.gaps = self.gaps.saturating_add(1);
+        }
+        found
     }
 
     /// What switches say of themselves may show that they forgot what was written.

@@ -16,6 +16,10 @@ use super::order::{self, BlockWrite};
 use super::setup::{self, Situation};
 use super::{Event, fallback::Fallback};
 
+/// Setbacks in a row after which what can be written is written, in whatever order is left: one
+/// switch that never answers must not keep all others from being routed.
+const PATIENCE: u8 = 3;
+
 /// A write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -143,7 +147,8 @@ impl Sm {
             let Some(node) = self.topology.node(index) else {
                 continue;
             };
-            let top = node.switch.map_or(0, |it| it.linear_fdb_top.get());
+            // Where it does not say, all may be in use.
+            let top = node.switch.map_or(u16::MAX, |it| it.linear_fdb_top.get());
             if top == 0 || !self.is_live(node) {
                 continue;
             }
@@ -177,6 +182,7 @@ impl Sm {
         // Blocks that nobody can be using, and those that some packet may be on its way by.
         let mut changed: BTreeMap<u16, Vec<u32>> = BTreeMap::new();
         let mut blocks = 0;
+        let mut unknown = 0;
         let none = Held::default();
         for (switch, index) in (0_u32..).zip(&self.routed.nodes) {
             let Some(node) = self.topology.node(*index) else {
@@ -184,8 +190,14 @@ impl Sm {
             };
             let held = self.held.get(&node.guid()).unwrap_or(&none);
             let row = tables.lft(switch);
+            let top = node.switch.map_or(u16::MAX, |it| it.linear_fdb_top.get());
+            let live = top != 0 && self.is_live(node);
+            let is_used = |block: u16| live && block <= top / BLOCK as u16;
             for (block, want) in (0..=last).zip(row.chunks(BLOCK)) {
-                if !held.is_known(block) {
+                if !held.is_known(block) && is_used(block) && self.setbacks < PATIENCE {
+                    // It could not be read, so nothing is known about the order either.
+                    unknown += 1;
+                } else if !held.is_known(block) {
                     first.push(Step::Block { switch, block });
                     blocks += 1;
                 } else if held.block(block) != want {
@@ -240,6 +252,7 @@ impl Sm {
             rounds: rounds.iter().filter(|it| !it.is_empty()).count(),
         });
         self.rounds = rounds.into();
+        self.work.failed += unknown;
         self.stage = Stage::Write;
         let _ = now;
     }
@@ -341,7 +354,7 @@ impl Sm {
     }
 
     pub(super) fn next_round(&mut self, now: Time) {
-        if self.work.failed > 0 && self.rounds.len() > 1 {
+        if self.work.failed > 0 && !self.rounds.is_empty() && self.setbacks < PATIENCE {
             // The order would no longer keep packets from going in circles.
             self.set_back(now);
             return;
@@ -492,7 +505,10 @@ impl Sm {
                 (guid.map(|it| (it, 0)), "writing a map of service levels")
             }
         };
-        self.tell_failure(node.map(|it| it.0).unwrap_or_default(), what, status);
+        let guid = node.map(|it| it.0).unwrap_or_default();
+        // Where it was started anew meanwhile, what had been written before is gone.
+        self.held.remove(&guid);
+        self.tell_failure(guid, what, status);
     }
 
     fn forget_block(&mut self, switch: u32, block: u16) -> Guid {

@@ -130,7 +130,9 @@ impl Sm {
         let (first, count) = (it.first_port, u32::from(it.port_count));
         // Port 0 has no link, but a LID, and has none where the switch was started anew: also where
         // that was between the two requests to it.
+        // What was seen before the note was cleared may have changed without a new one.
         for port in first..first + count {
+            self.rescan.looked.remove(&port);
             self.look(port, None);
         }
     }
@@ -345,6 +347,7 @@ impl Sm {
         self.stage = Stage::Rescan;
         // Where nobody answers, the next light sweep asks again.
         let Some(found) = found else { return };
+        self.note_gaps(now, &found.warnings);
         for warning in found.warnings {
             self.events.push_back(Event::Warning(warning));
         }
