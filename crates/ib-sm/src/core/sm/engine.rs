@@ -645,7 +645,12 @@ impl Sm {
         self.work.top_lid = self.tables.as_ref().map_or(0, Tables::top_lid);
         self.work.sent = self.sent - self.sent_before;
         self.work.total = now.since(self.began);
-        self.next_light = self.config.light_sweep.map_or(Time::FAR, |it| now + it);
+        let light = self.config.light_sweep.map_or(Time::FAR, |it| now + it);
+        // Somebody who tells again and again must not keep the others from being asked.
+        self.next_light = match self.work.reason {
+            Reason::Full => light,
+            Reason::Change { .. } => light.min(self.next_light),
+        };
         if self.work.reason == Reason::Full {
             self.next_full = self.config.full_sweep.map_or(Time::FAR, |it| now + it);
         }
