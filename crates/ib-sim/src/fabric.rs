@@ -593,6 +593,10 @@ impl Fabric {
     }
 
     fn plan_trap(&mut self, node: usize, notice: Notice) {
+        // Who has no LID has nobody to tell.
+        if self.lids(self.voice(node)).0 == Lid::RESERVED {
+            return;
+        }
         self.next_trap = self.next_trap.wrapping_add(1);
         let tid = u64::from(self.next_trap);
         let at = self.now + self.config.service;
@@ -605,6 +609,18 @@ impl Fabric {
                 self.queue.plan(at, Event::Tell { node });
             }
         }
+    }
+
+    /// The port that speaks for a node: port 0 of a switch, the first that is up of another.
+    fn voice(&self, node: usize) -> Peer {
+        let ports = self.nodes.get(node).map_or(0, |n| n.ports);
+        let up = |port: &u8| self.is_link_up(Peer { node, port: *port });
+        let port = if self.is_switch(node) {
+            0
+        } else {
+            (1..=ports).find(up).unwrap_or(1)
+        };
+        Peer { node, port }
     }
 
     /// Sends the trap that a node has to tell to its subnet manager.
@@ -621,17 +637,7 @@ impl Fabric {
         } else {
             self.queue.plan(self.now + TRAP_AGAIN, Event::Tell { node });
         }
-        // The port that speaks for the node, and where its manager is.
-        let is_switch = self.is_switch(node);
-        let port = if is_switch {
-            0
-        } else {
-            let ports = self.nodes.get(node).map_or(0, |n| n.ports);
-            (1..=ports)
-                .find(|&port| self.is_link_up(Peer { node, port }))
-                .unwrap_or(1)
-        };
-        let from = Peer { node, port };
+        let from = self.voice(node);
         let (lid, sm_lid) = self.lids(from);
         if silent || lid == Lid::RESERVED || sm_lid == Lid::RESERVED {
             return;

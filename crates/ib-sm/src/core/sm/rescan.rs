@@ -27,6 +27,8 @@ pub(super) struct Rescan {
     waiting: BTreeSet<Guid>,
     /// Ports at the other end of cables that are no more, for the same reason.
     later: BTreeSet<Spot>,
+    /// Switches that a light sweep could not reach.
+    missed: BTreeSet<Guid>,
     /// The cables are not what they were.
     changed: bool,
 }
@@ -36,7 +38,11 @@ impl Sm {
         let dirty = std::mem::take(&mut self.dirty);
         let switches = dirty.len();
         self.start_work(now, Reason::Change { switches });
-        self.rescan = Rescan::default();
+        let missed = std::mem::take(&mut self.rescan.missed);
+        self.rescan = Rescan {
+            missed,
+            ..Rescan::default()
+        };
         self.rescan.waiting = dirty;
         self.stage = Stage::Rescan;
         self.look_nearest();
@@ -140,8 +146,32 @@ impl Sm {
     pub(super) fn on_switch_failed(&mut self, node: u32, status: Option<u16>) {
         let guid = self.node(node).map(Node::guid).unwrap_or_default();
         self.tell_failure(guid, "asking a switch", status);
-        // The way to it may be what is broken: only a walk finds another.
+        if self.stage == Stage::Light && self.rescan.missed.insert(guid) {
+            // The way to it may be what is broken: those on the way know.
+            let way = self.on_the_way(node);
+            self.dirty.extend(way);
+            return;
+        }
+        // They do not: only a walk tells.
         self.full_wanted = true;
+    }
+
+    /// The switches by which a node is reached, but for itself.
+    fn on_the_way(&self, node: u32) -> Vec<Guid> {
+        let mut way = Vec::new();
+        let Some(path) = self.node(node).map(|it| it.path) else {
+            return way;
+        };
+        let mut at = self.topology.local();
+        for &port in path.ports() {
+            let Some(node) = at else { break };
+            if node.is_switch() {
+                way.push(node.guid());
+            }
+            let port = self.topology.port_of(node, port);
+            at = port.and_then(|it| self.topology.peer_of(it)).map(|it| it.0);
+        }
+        way
     }
 
     pub(super) fn on_look(&mut self, port: u32, info: &PortInfo) {
@@ -399,6 +429,7 @@ impl Sm {
 
     pub(super) fn on_check(&mut self, node: u32, info: &SwitchInfo) {
         let guid = self.node(node).map(Node::guid).unwrap_or_default();
+        self.rescan.missed.remove(&guid);
         let top = self
             .tables
             .as_ref()
