@@ -330,12 +330,12 @@ impl Sm {
         let mut want = have;
         want.linear_fdb_top = self.tables.as_ref()?.top_lid().into();
         want.life.set_life_time(self.config.ports.packet_life);
-        want.life.set_port_state_change(false);
+        // The note of a change is left, and cleared by a rescan before it looks: what changed since
+        // the walk looked would be lost otherwise.
         if want == have {
             return None;
         }
-        want.life
-            .set_port_state_change(have.life.port_state_change());
+        want.life.set_port_state_change(false);
         Some(want)
     }
 
