@@ -447,10 +447,10 @@ impl Fabric {
     fn reply(&mut self, client: u32, at: Peer, mut packet: Packet, status: u16, time: Time) {
         let directed = packet.header().mgmt_class == MgmtClass::SUBN_DR;
         let header = packet.header_mut();
-        header.method = ib_mad::header::Method::new(header.method.get() | 0x80);
+        header.method = Method::new(header.method.get() | 0x80);
         if header.method.get() == 0x82 {
             // A Set is answered by a GetResp.
-            header.method = ib_mad::header::Method::GET_RESP;
+            header.method = Method::GET_RESP;
         }
         header.status = Be16::new(if directed { status | 0x8000 } else { status });
         let Some(home) = self

@@ -148,7 +148,7 @@ impl Server {
                 port.announce_sm(on).ok()?;
             }
             kind => {
-                message.data = self.tell(kind, end, message.data.first().copied().unwrap_or(0))?
+                message.data = self.tell(kind, end, message.data.first().copied().unwrap_or(0))?;
             }
         }
         Some(Seat::None)

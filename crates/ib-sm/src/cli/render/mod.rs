@@ -1,5 +1,5 @@
 //! Reports as text.
 
-pub(super) mod routing;
 pub(super) mod event;
+pub(super) mod routing;
 pub(super) mod topology;

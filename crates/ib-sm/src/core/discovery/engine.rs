@@ -549,7 +549,7 @@ impl Discovery {
         }
         let hops = via
             .and_then(|via| self.nodes.get(via.node as usize))
-            .map_or(self.start.hops(), |parent| parent.hops.saturating_add(1));
+            .map_or_else(|| self.start.hops(), |parent| parent.hops.saturating_add(1));
         let leaf = leaf || self.boundary.contains(&info.node_guid);
         self.nodes.push(Found {
             info: *info,

@@ -76,7 +76,7 @@ fn block_rounds(
         pair.is_some_and(|(old, new)| old.get(entry) != new.get(entry))
     };
     // For each entry of each switch: the first switch behind it on the new way that changes too.
-    let first = u32::from(block) * BLOCK as u32;
+    let first = u32::from(block) * 64;
     let behind = |at: usize, entry: usize| -> Option<usize> {
         let lid = u16::try_from(first + u32::try_from(entry).ok()?).ok()?;
         let mut switch = *switches.get(at)?;

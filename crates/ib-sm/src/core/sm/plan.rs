@@ -16,6 +16,10 @@ use super::order::{self, BlockWrite};
 use super::setup::{self, Situation};
 use super::{Event, fallback::Fallback};
 
+/// LIDs of a block of a forwarding table.
+const BLOCK_LIDS: u16 = 64;
+const _: () = assert!(BLOCK_LIDS as usize == BLOCK);
+
 /// Setbacks in a row after which what can be written is written, in whatever order is left: one
 /// switch that never answers must not keep all others from being routed.
 const PATIENCE: u8 = 3;
@@ -141,7 +145,7 @@ impl Sm {
 
     fn ask_unknown_blocks(&mut self) {
         let Some(tables) = &self.tables else { return };
-        let last = tables.top_lid() / BLOCK as u16;
+        let last = tables.top_lid() / BLOCK_LIDS;
         let mut asks = Vec::new();
         for &index in &self.routed.nodes {
             let Some(node) = self.topology.node(index) else {
@@ -153,7 +157,7 @@ impl Sm {
                 continue;
             }
             let held = self.held.get(&node.guid());
-            for block in 0..=last.min(top / BLOCK as u16) {
+            for block in 0..=last.min(top / BLOCK_LIDS) {
                 if !held.is_some_and(|it| it.is_known(block)) {
                     asks.push(Ask::Read {
                         node: index.0,
@@ -178,7 +182,7 @@ impl Sm {
             }
         }
         self.plan_levels(tables, &mut first);
-        let last = tables.top_lid() / BLOCK as u16;
+        let last = tables.top_lid() / BLOCK_LIDS;
         // Blocks that nobody can be using, and those that some packet may be on its way by.
         let mut changed: BTreeMap<u16, Vec<u32>> = BTreeMap::new();
         let mut blocks = 0;
@@ -192,7 +196,7 @@ impl Sm {
             let row = tables.lft(switch);
             let top = node.switch.map_or(u16::MAX, |it| it.linear_fdb_top.get());
             let live = top != 0 && self.is_live(node);
-            let is_used = |block: u16| live && block <= top / BLOCK as u16;
+            let is_used = |block: u16| live && block <= top / BLOCK_LIDS;
             for (block, want) in (0..=last).zip(row.chunks(BLOCK)) {
                 if !held.is_known(block) && is_used(block) && self.setbacks < PATIENCE {
                     // It could not be read, so nothing is known about the order either.

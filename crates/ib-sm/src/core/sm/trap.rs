@@ -118,14 +118,12 @@ impl Sm {
                 self.want_look(now, guid);
             }
             TrapNumber::LINK_INTEGRITY | TrapNumber::BUFFER_OVERRUN | TrapNumber::FLOW_CONTROL
-                if count == HEEDED =>
-            {
                 // It is not once that a cable fails, it goes on failing.
-                if self.avoid.insert((guid, port)) {
-                    self.events
-                        .push_back(Event::Unhealthy { switch: guid, port });
-                    self.want_look(now, guid);
-                }
+                if count == HEEDED && self.avoid.insert((guid, port)) =>
+            {
+                self.events
+                    .push_back(Event::Unhealthy { switch: guid, port });
+                self.want_look(now, guid);
             }
             _ => {}
         }
