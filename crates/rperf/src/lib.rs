@@ -1,0 +1,7 @@
+//! RDMA benchmarks: perftest's measurements and its wire protocol, with exact statistics and reports.
+//!
+//! - [`spec`]: what is measured, and how.
+
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod spec;
