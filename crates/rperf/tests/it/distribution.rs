@@ -10,6 +10,9 @@ fn times() -> impl Strategy<Value = Vec<u64>> {
 }
 
 proptest! {
+    // Each case makes histograms of 216 KiB and more.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn as_sorted_vectors_say(values in times(), parts in 0_u32..=1_000_000) {
         let held: Distribution = values.iter().copied().collect();

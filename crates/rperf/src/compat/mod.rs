@@ -1,0 +1,3 @@
+//! What perftest does, as it does it.
+
+pub mod stats;
