@@ -1,13 +1,20 @@
 //! RDMA benchmarks: perftest's measurements and its wire protocol, with exact statistics and reports.
 //!
 //! - [`compat`]: what perftest does, as it does it.
+//! - [`peer`]: how the two sides come together, which is perftest's way.
 //! - [`result`]: what was measured, where and on what: the results file.
+//! - [`run`]: measuring.
 //! - [`spec`]: what is measured, and how.
 //! - [`stats`]: histograms, and what follows from them.
 
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod compat;
+mod error;
+pub mod peer;
 pub mod result;
+pub mod run;
 pub mod spec;
 pub mod stats;
+
+pub use error::Error;

@@ -1,6 +1,14 @@
 //! The command line.
 
-use rdma_cli::{Context, Exit, Failure, Schema, Tool};
+mod cmd;
+mod explain;
+mod host;
+mod render;
+
+use rdma_cli::{Context, Exit, Failure, Report, Schema, Tool};
+
+use crate::result::{self, Results};
+use crate::spec::Verb;
 
 /// RDMA benchmarks: bandwidth and latency, with statistics one can trust
 #[derive(Debug, clap::Parser)]
@@ -8,6 +16,24 @@ use rdma_cli::{Context, Exit, Failure, Schema, Tool};
 pub struct Cli {
     #[command(flatten)]
     global: rdma_cli::Global,
+    #[command(subcommand)]
+    cmd: Cmd,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Cmd {
+    /// Messages: ib_send_bw and ib_send_lat
+    Send(cmd::measure::Measure),
+    /// Writes into the other side's memory: ib_write_bw and ib_write_lat
+    Write(cmd::measure::Measure),
+    /// Reads of the other side's memory: ib_read_bw and ib_read_lat
+    Read(cmd::measure::Measure),
+    /// Atomic operations on the other side's memory: ib_atomic_bw and ib_atomic_lat
+    Atomic(cmd::measure::Measure),
+}
+
+impl Report for Results {
+    const SCHEMA: &'static str = result::SCHEMA;
 }
 
 impl Tool for Cli {
@@ -15,11 +41,16 @@ impl Tool for Cli {
         &self.global
     }
 
-    fn run(self, _: &mut Context) -> Result<Exit, Failure> {
-        Ok(Exit::Ok)
+    fn run(self, ctx: &mut Context) -> Result<Exit, Failure> {
+        match self.cmd {
+            Cmd::Send(cmd) => cmd.run(Verb::Send, ctx),
+            Cmd::Write(cmd) => cmd.run(Verb::Write, ctx),
+            Cmd::Read(cmd) => cmd.run(Verb::Read, ctx),
+            Cmd::Atomic(cmd) => cmd.run(Verb::Atomic, ctx),
+        }
     }
 
     fn schemas() -> Vec<Schema> {
-        Vec::new()
+        vec![Schema::of::<Results>()]
     }
 }

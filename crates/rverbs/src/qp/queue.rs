@@ -52,6 +52,8 @@ impl Flags {
     pub const SOLICITED: Self = Self(IBV_SEND_SOLICITED);
     /// Not before reads and atomic operations that were posted before it are done.
     pub const FENCE: Self = Self(IBV_SEND_FENCE);
+    /// The bytes are taken along when it is posted: see [`super::QpBuilder::inline`].
+    pub const INLINE: Self = Self(IBV_SEND_INLINE);
 
     /// This and that.
     #[must_use]
@@ -473,6 +475,16 @@ pub(super) fn rdma(wr: &mut ibv_send_wr, remote: RemoteRegion) {
 }
 
 #[inline]
+pub(super) fn atomic(wr: &mut ibv_send_wr, remote: RemoteRegion, compare_add: u64, swap: u64) {
+    wr.wr.atomic = ibv_send_wr_atomic {
+        remote_addr: remote.addr,
+        compare_add,
+        swap,
+        rkey: remote.rkey,
+    };
+}
+
+#[inline]
 pub(super) fn imm(wr: &mut ibv_send_wr, value: u32) {
     wr.imm = ibv_send_wr_imm {
         imm_data: value.to_be(),
@@ -579,12 +591,7 @@ impl<B: Buf> SendQueue<Rc, B> {
         flags: Flags,
     ) -> Result<(), PostError<B>> {
         self.post(IBV_WR_ATOMIC_FETCH_AND_ADD, flags, buf, |wr| {
-            wr.wr.atomic = ibv_send_wr_atomic {
-                remote_addr: at.addr,
-                compare_add: add,
-                swap: 0,
-                rkey: at.rkey,
-            };
+            atomic(wr, at, add, 0);
         })
     }
 
@@ -603,12 +610,7 @@ impl<B: Buf> SendQueue<Rc, B> {
         flags: Flags,
     ) -> Result<(), PostError<B>> {
         self.post(IBV_WR_ATOMIC_CMP_AND_SWP, flags, buf, |wr| {
-            wr.wr.atomic = ibv_send_wr_atomic {
-                remote_addr: at.addr,
-                compare_add: expected,
-                swap: new,
-                rkey: at.rkey,
-            };
+            atomic(wr, at, expected, new);
         })
     }
 

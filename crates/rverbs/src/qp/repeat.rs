@@ -6,14 +6,17 @@
 use core::fmt;
 use core::mem::MaybeUninit;
 
-use rverbs_sys::{IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND, ibv_qp, ibv_send_wr};
+use rverbs_sys::{
+    IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
+    IBV_WR_SEND, ibv_qp, ibv_send_wr,
+};
 
 use crate::ah::Ah;
 use crate::mr::{Buf, RemoteRegion};
 use crate::provider::Errno;
 use crate::wc::{Wc, WcError};
 
-use super::queue::{COUNT_MASK, Flags, PostError, SendQueue, rdma, serial};
+use super::queue::{COUNT_MASK, Flags, PostError, SendQueue, atomic, rdma, serial};
 use super::{Connected, PostSend, Rc, Transport, Ud};
 
 /// A request that is posted again and again: see [`SendQueue::repeat_send`] and its siblings.
@@ -112,6 +115,39 @@ impl<B: Buf> SendQueue<Rc, B> {
         from: RemoteRegion,
     ) -> Result<Repeat<'_, Rc, B>, PostError<B>> {
         self.repeat(IBV_WR_RDMA_READ, buf, |wr| rdma(wr, from))
+    }
+
+    /// Makes an addition that can be done again and again: see [`SendQueue::fetch_add`].
+    ///
+    /// # Errors
+    ///
+    /// As [`SendQueue::repeat_send`].
+    pub fn repeat_fetch_add(
+        &mut self,
+        buf: B,
+        at: RemoteRegion,
+        add: u64,
+    ) -> Result<Repeat<'_, Rc, B>, PostError<B>> {
+        self.repeat(IBV_WR_ATOMIC_FETCH_AND_ADD, buf, |wr| {
+            atomic(wr, at, add, 0)
+        })
+    }
+
+    /// Makes a comparison that can be done again and again: see [`SendQueue::compare_swap`].
+    ///
+    /// # Errors
+    ///
+    /// As [`SendQueue::repeat_send`].
+    pub fn repeat_compare_swap(
+        &mut self,
+        buf: B,
+        at: RemoteRegion,
+        expected: u64,
+        new: u64,
+    ) -> Result<Repeat<'_, Rc, B>, PostError<B>> {
+        self.repeat(IBV_WR_ATOMIC_CMP_AND_SWP, buf, |wr| {
+            atomic(wr, at, expected, new)
+        })
     }
 }
 

@@ -1,0 +1,3 @@
+//! Subcommands.
+
+pub(super) mod measure;
