@@ -3,7 +3,7 @@
 //! - [`compat`]: what perftest does, as it does it.
 //! - [`peer`]: how the two sides come together, which is perftest's way.
 //! - [`result`]: what was measured, where and on what: the results file.
-//! - [`run`]: measuring.
+//! - [`mod@run`] measures.
 //! - [`spec`]: what is measured, and how.
 //! - [`stats`]: histograms, and what follows from them.
 
@@ -18,3 +18,13 @@ pub mod spec;
 pub mod stats;
 
 pub use error::Error;
+
+/// A number without its fraction; the nearest there is, where it is out of range.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "which is what this is for: `as` saturates"
+)]
+pub(crate) const fn whole(number: f64) -> u64 {
+    number as u64
+}

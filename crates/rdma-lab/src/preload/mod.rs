@@ -293,7 +293,7 @@ pub fn run_all(
 const STAYS: Duration = Duration::from_secs(1);
 
 /// Whether somebody listens at a TCP port, or has bound a port of our connection manager.
-fn listens(port: u16) -> bool {
+pub fn listens(port: u16) -> bool {
     const LISTEN: &str = "0A";
     let tcp = ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|file| {
         let table = std::fs::read_to_string(file).unwrap_or_default();

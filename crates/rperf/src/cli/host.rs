@@ -6,6 +6,7 @@ use rverbs::provider::Kind;
 
 use crate::result::{Device, Host, IdleState, Side};
 use crate::run::Local;
+use crate::whole;
 
 /// This side of a measurement.
 pub(super) fn side(root: &SysRoot, context: &Context, local: &Local, mtu: u32) -> Side {
@@ -114,7 +115,7 @@ fn device(root: &SysRoot, context: &Context, local: &Local, mtu: u32) -> Device 
         port: Some(local.port.into()),
         link_layer: ethernet.map(|is| if is { "Ethernet" } else { "InfiniBand" }.to_owned()),
         mtu: Some(mtu),
-        link_megabits: rate.map(|gigabits| (gigabits * 1000.0) as u64),
+        link_megabits: rate.map(|gigabits| whole(gigabits * 1000.0)),
         pcie_megabits: speed.zip(lanes).map(|(speed, lanes)| pcie(speed, lanes)),
         gid_index: local.gid_index.map(u32::from),
         numa_node: file("device/numa_node").and_then(|node| node.parse().ok()),
@@ -125,7 +126,7 @@ fn device(root: &SysRoot, context: &Context, local: &Local, mtu: u32) -> Device 
 /// up to the second generation, 128 of 130 from the third on.
 fn pcie(speed: f64, lanes: f64) -> u64 {
     let share = if speed < 8.0 { 0.8 } else { 128.0 / 130.0 };
-    (speed * lanes * share * 1000.0) as u64
+    whole(speed * lanes * share * 1000.0)
 }
 
 #[cfg(test)]

@@ -343,7 +343,7 @@ fn flags<T: Carrier>(
     while sent < total || received < total {
         if received < total && (sent > 0 || role == Role::Client) {
             received += 1;
-            let expected = received as u8;
+            let [expected, ..] = received.to_le_bytes();
             while theirs.load(Ordering::Acquire) != expected {
                 if patience.none(received)? {
                     return Ok(());
@@ -354,7 +354,7 @@ fn flags<T: Carrier>(
         if sent < total {
             stamps.mark();
             sent += 1;
-            mine.store(sent as u8, Ordering::Release);
+            mine.store(sent.to_le_bytes()[0], Ordering::Release);
             if !sender.post(patience)? {
                 return Ok(());
             }

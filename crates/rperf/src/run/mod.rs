@@ -28,6 +28,7 @@ use crate::peer::{BandwidthReport, Greeting, Role, Talk};
 use crate::result::{Run, Side};
 use crate::spec::{Metric, Transport, Verb};
 use crate::stats::Throughput;
+use crate::whole;
 
 /// What one measurement of one size came to.
 #[derive(Debug, Clone)]
@@ -257,7 +258,7 @@ fn told(peer: BandwidthReport) -> Throughput {
     Throughput {
         messages: peer.iterations,
         bytes: peer.iterations.saturating_mul(peer.size),
-        elapsed: if known { (seconds * 1e9) as u64 } else { 0 },
+        elapsed: if known { whole(seconds * 1e9) } else { 0 },
     }
 }
 
@@ -269,7 +270,7 @@ fn both(own: Throughput, other: Throughput) -> Throughput {
         messages,
         bytes: own.bytes.saturating_add(other.bytes),
         elapsed: if rate > 0.0 {
-            (messages as f64 / rate * 1e9) as u64
+            whole(messages as f64 / rate * 1e9)
         } else {
             own.elapsed
         },

@@ -53,7 +53,6 @@ impl Plan {
         let size = match (verb, latency) {
             (Verb::Atomic, _) => 8,
             (_, true) => 2,
-            (_, false) if transport == Transport::Ud => 2048,
             (_, false) => 65_536,
         };
         let count = if verb == Verb::Write && !latency {

@@ -129,7 +129,7 @@ impl<B: Buf> SendQueue<Rc, B> {
         add: u64,
     ) -> Result<Repeat<'_, Rc, B>, PostError<B>> {
         self.repeat(IBV_WR_ATOMIC_FETCH_AND_ADD, buf, |wr| {
-            atomic(wr, at, add, 0)
+            atomic(wr, at, add, 0);
         })
     }
 
@@ -146,7 +146,7 @@ impl<B: Buf> SendQueue<Rc, B> {
         new: u64,
     ) -> Result<Repeat<'_, Rc, B>, PostError<B>> {
         self.repeat(IBV_WR_ATOMIC_CMP_AND_SWP, buf, |wr| {
-            atomic(wr, at, expected, new)
+            atomic(wr, at, expected, new);
         })
     }
 }

@@ -63,7 +63,7 @@ pub(in crate::cli) struct Measure {
     /// What carries it
     #[arg(short, long, default_value = "RC", ignore_case = true)]
     connection: Transport,
-    /// Bytes of a message; 2 for latency, 65536 for bandwidth, if not said
+    /// Bytes of a message; 2 for latency, 65536 for bandwidth, datagrams the MTU, if not said
     #[arg(short, long, value_parser = size, conflicts_with = "all")]
     size: Option<u32>,
     /// All sizes: powers of two from 2 to 8 MiB, datagrams up to the MTU
@@ -79,7 +79,7 @@ pub(in crate::cli) struct Measure {
     #[arg(short = 'f', long, value_name = "SECONDS", requires = "duration")]
     margin: Option<u32>,
     /// Queue pairs
-    #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16_384))]
     qp: u32,
     /// Requests of a queue pair on their way at most
     #[arg(short, long)]
@@ -103,7 +103,7 @@ pub(in crate::cli) struct Measure {
     #[arg(short = 'x', long, value_name = "INDEX")]
     gid_index: Option<u8>,
     /// Reads or atomic operations at a time
-    #[arg(short, long)]
+    #[arg(long)]
     outs: Option<u8>,
     /// Answers are waited for 4.096 µs times two to this power
     #[arg(short = 'u', long, default_value_t = 14, value_name = "N")]
