@@ -1,7 +1,9 @@
 //! RDMA benchmarks: perftest's measurements and its wire protocol, with exact statistics and reports.
 //!
+//! - [`compare`]: whether one measurement differs from another, and by how much.
 //! - [`compat`]: what perftest does, as it does it.
 //! - [`peer`]: how the two sides come together, which is perftest's way.
+//! - [`report`]: results for people: a page with plots, Markdown, CSV.
 //! - [`result`]: what was measured, where and on what: the results file.
 //! - [`mod@run`] measures.
 //! - [`spec`]: what is measured, and how.
@@ -9,9 +11,11 @@
 
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod compare;
 pub mod compat;
 mod error;
 pub mod peer;
+pub mod report;
 pub mod result;
 pub mod run;
 pub mod spec;

@@ -3,12 +3,14 @@
 mod cmd;
 mod explain;
 mod host;
+mod file;
 mod render;
 
 use rdma_cli::{Context, Exit, Failure, Report, Schema, Tool};
 
 use crate::result::{self, Results};
 use crate::spec::Verb;
+use crate::compare::CompareReport;
 
 /// RDMA benchmarks: bandwidth and latency, with statistics one can trust
 #[derive(Debug, clap::Parser)]
@@ -30,10 +32,15 @@ enum Cmd {
     Read(cmd::measure::Measure),
     /// Atomic operations on the other side's memory: ib_atomic_bw and ib_atomic_lat
     Atomic(cmd::measure::Measure),
+    Compare(cmd::compare::Compare),
 }
 
 impl Report for Results {
     const SCHEMA: &'static str = result::SCHEMA;
+}
+
+impl Report for CompareReport {
+    const SCHEMA: &'static str = "rperf/compare/1";
 }
 
 impl Tool for Cli {
@@ -47,10 +54,12 @@ impl Tool for Cli {
             Cmd::Write(cmd) => cmd.run(Verb::Write, ctx),
             Cmd::Read(cmd) => cmd.run(Verb::Read, ctx),
             Cmd::Atomic(cmd) => cmd.run(Verb::Atomic, ctx),
+            Cmd::Compare(cmd) => cmd.run(ctx),
         }
     }
 
     fn schemas() -> Vec<Schema> {
         vec![Schema::of::<Results>()]
+        vec![Schema::of::<Results>(), Schema::of::<CompareReport>()]
     }
 }

@@ -16,7 +16,7 @@ pub use read::ReadError;
 use crate::compat::stats as perftest;
 use crate::spec::{Metric, Spec};
 use crate::stats::{
-    Distribution, Interval, Outliers, Summary, Throughput, Timeline, WarmUp, median,
+    Distribution, Interval, Outliers, Quantile, Summary, Throughput, Timeline, WarmUp, median,
 };
 
 /// The name of the schema of a results file.
@@ -160,7 +160,7 @@ impl Measurement {
             measurement.latency = Summary::of(&held);
             measurement.outliers = Outliers::of(&held);
             measurement.median_interval = Interval::of_median(&medians, CONFIDENCE).or_else(|| {
-                Interval::of_quantile(&held, crate::stats::Quantile::P50, CONFIDENCE)
+                Interval::of_quantile(&held, Quantile::P50, CONFIDENCE)
                     .filter(|_| medians.len() == 1)
             });
         }
@@ -184,11 +184,17 @@ impl Measurement {
     /// The median latency of each run that has one, in ns.
     #[must_use]
     pub fn medians(&self) -> Vec<f64> {
+        self.quantiles(Quantile::P50)
+    }
+
+    /// A quantile of the latency of each run that has one, in ns.
+    #[must_use]
+    pub fn quantiles(&self, quantile: Quantile) -> Vec<f64> {
         self.runs
             .iter()
             .filter_map(|run| run.latency.as_ref())
-            .filter_map(|held| held.quantile(crate::stats::Quantile::P50))
-            .map(|median| median as f64)
+            .filter_map(|held| held.quantile(quantile))
+            .map(|time| time as f64)
             .collect()
     }
 

@@ -67,9 +67,25 @@ pub(super) fn student(part: f64, freedom: u32) -> f64 {
     (n * y).sqrt()
 }
 
+/// How often chance alone gives a Student's `t` so far out, on either side: what [`student`]
+/// inverts.
+pub(super) fn student_tails(t: f64, freedom: u32) -> f64 {
+    // By halving the exponent of the part, so that small ones keep their digits.
+    let (mut low, mut high) = (-300.0_f64, 0.0_f64);
+    for _ in 0..64 {
+        let middle = f64::midpoint(low, high);
+        if student(middle.exp(), freedom) > t.abs() {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high.exp()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{cdf, quantile, student};
+    use super::{cdf, quantile, student, student_tails};
 
     #[test]
     fn as_the_tables_say() {
@@ -97,6 +113,7 @@ mod tests {
                 (said - t).abs() < t * 2e-4,
                 "{part} {freedom}: {said} for {t}"
             );
+            assert!((student_tails(-t, freedom) - part).abs() < part * 2e-3);
         }
     }
 }

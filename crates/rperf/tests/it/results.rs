@@ -1,51 +1,23 @@
 //! Results files: written, read, and refused.
 
-use core::num::{NonZeroU32, NonZeroU64};
+use rperf::result::{Concern, IdleState, Measurement, ReadError, Results};
+use rperf::stats::WarmUp;
 
-use rperf::result::{Concern, IdleState, Measurement, ReadError, Results, Run, Side};
-use rperf::spec::{Amount, Metric, Spec, Transport, Verb};
-use rperf::stats::{Distribution, Throughput, Timeline, WarmUp};
+use crate::sample;
 
 /// A measurement of latency with these samples, in ns, in one run.
 fn latency(samples: impl IntoIterator<Item = u64>) -> Measurement {
-    let held: Distribution = samples.into_iter().collect();
-    let one = NonZeroU32::MIN;
-    let spec = Spec {
-        verb: Verb::Send,
-        metric: Metric::Latency,
-        transport: Transport::Rc,
-        size: 2,
-        amount: Amount::Iterations(NonZeroU64::new(1000).unwrap()),
-        qps: one,
-        tx_depth: one,
-        bidirectional: false,
-    };
-    let mut run = Run::of(Throughput {
-        messages: held.count(),
-        bytes: 2 * held.count(),
-        elapsed: 1_000_000_000,
-    });
-    let mut line = Timeline::new(NonZeroU64::new(100_000_000).unwrap());
-    line.record(1, held.count(), 2 * held.count(), held.max());
-    run.latency = Some(held);
-    run.timeline = Some(line);
-    Measurement::of(spec, vec![run])
+    let samples: Vec<u64> = samples.into_iter().collect();
+    Measurement::of(sample::latency(2), vec![sample::run(&samples, 2)])
 }
 
 fn results() -> Results {
-    Results {
-        rperf: "0.1.0".into(),
-        started: "2026-12-01T12:00:00Z".into(),
-        local: Side::default(),
-        remote: Some(Side::default()),
-        measurements: vec![latency((0..1000).map(|i| 1500 + i % 90))],
-        warnings: Vec::new(),
-    }
+    sample::results(vec![latency((0..1000).map(|i| 1500 + i % 90))])
 }
 
 fn file(results: &Results) -> String {
     let envelope = serde_json::json!({"schema": rperf::result::SCHEMA, "data": results});
-    serde_json::to_string_pretty(&envelope).unwrap()
+    serde_json::to_string_pretty(&envelope).expect("JSON")
 }
 
 #[test]

@@ -1,3 +1,6 @@
 //! Subcommands.
 
 pub(super) mod measure;
+//! The verbs.
+
+pub(in crate::cli) mod compare;

@@ -126,3 +126,6 @@ pub(super) fn measure(results: &Results, out: &mut Text<'_>) -> fmt::Result {
     }
     Ok(())
 }
+//! Reports as text.
+
+pub(in crate::cli) mod compare;
