@@ -13,11 +13,9 @@
 //! that test miss a difference rather than find one that is not there. Which test is used depends
 //! on how many runs and figures there are, never on their values.
 
-use core::fmt;
-
 use serde::Serialize;
 
-use crate::result::{Device, Host, Measurement, Results, Side};
+use crate::result::{Measurement, Results, Side};
 use crate::spec::{Amount, Spec};
 use crate::stats::{
     Distribution, Interval, Quantile, RankTest, Throughput, Timeline, least_p, median, quotient,
@@ -490,75 +488,10 @@ fn differences(before: &Results, after: &Results) -> Vec<Difference> {
         ),
     ];
     for (which, before, after) in sides {
-        let facts = facts(before).into_iter().zip(facts(after));
+        let facts = before.facts().into_iter().zip(after.facts());
         for ((what, before), (_, after)) in facts {
             add(format!("{which}{what}"), before, after);
         }
     }
     found
-}
-
-/// What is known of a side, as names and values; `unknown` where it is not.
-pub(crate) fn facts(side: &Side) -> Vec<(&'static str, String)> {
-    fn known<T: fmt::Display>(value: Option<&T>) -> String {
-        value.map_or_else(|| "unknown".into(), T::to_string)
-    }
-    let Side { host, device } = side;
-    let Host {
-        name,
-        boot: _,
-        kernel,
-        cpu,
-        cpus,
-        cores,
-        numa_node,
-        governor,
-        idle_states,
-        load_hundredths: _,
-    } = host;
-    let cores = cores
-        .iter()
-        .map(u32::to_string)
-        .collect::<Vec<_>>()
-        .join(", ");
-    let states: Vec<String> = idle_states
-        .iter()
-        .map(|state| format!("{} ({} µs)", state.name, state.exit_microseconds))
-        .collect();
-    let list = |text: String| Some(text).filter(|text| !text.is_empty());
-    let Device {
-        name: _,
-        provider: _,
-        software: _,
-        firmware,
-        driver,
-        port,
-        link_layer,
-        mtu,
-        link_megabits,
-        pcie_megabits,
-        gid_index,
-        numa_node: device_node,
-    } = device;
-    let rate = |megabits: &Option<u64>| megabits.map(|rate| format!("{} Gb/s", rate as f64 / 1e3));
-    vec![
-        ("host", known(name.as_ref())),
-        ("kernel", known(kernel.as_ref())),
-        ("processor", known(cpu.as_ref())),
-        ("processors", known(cpus.as_ref())),
-        ("used processors", known(list(cores).as_ref())),
-        ("NUMA node", known(numa_node.as_ref())),
-        ("governor", known(governor.as_ref())),
-        ("idle states", known(list(states.join(", ")).as_ref())),
-        ("device", device.label()),
-        ("firmware", known(firmware.as_ref())),
-        ("driver", known(driver.as_ref())),
-        ("port", known(port.as_ref())),
-        ("link", known(link_layer.as_ref())),
-        ("path MTU", known(mtu.as_ref())),
-        ("link rate", known(rate(link_megabits).as_ref())),
-        ("PCIe rate", known(rate(pcie_megabits).as_ref())),
-        ("GID index", known(gid_index.as_ref())),
-        ("device NUMA node", known(device_node.as_ref())),
-    ]
 }

@@ -33,6 +33,7 @@ enum Cmd {
     /// Atomic operations on the other side's memory: ib_atomic_bw and ib_atomic_lat
     Atomic(cmd::measure::Measure),
     Compare(cmd::compare::Compare),
+    Report(cmd::report::ReportCommand),
 }
 
 impl Report for Results {
@@ -55,6 +56,7 @@ impl Tool for Cli {
             Cmd::Read(cmd) => cmd.run(Verb::Read, ctx),
             Cmd::Atomic(cmd) => cmd.run(Verb::Atomic, ctx),
             Cmd::Compare(cmd) => cmd.run(ctx),
+            Cmd::Report(cmd) => cmd.run(ctx),
         }
     }
 
