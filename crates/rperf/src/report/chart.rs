@@ -10,9 +10,9 @@ pub(super) const COLOURS: usize = 6;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 340.0;
-const LEFT: f64 = 74.0;
+const LEFT: f64 = 70.0;
 const RIGHT: f64 = 18.0;
-const TOP: f64 = 14.0;
+const TOP: f64 = 34.0;
 const BOTTOM: f64 = 48.0;
 
 /// An axis.
@@ -131,10 +131,10 @@ impl Chart {
             HEIGHT - 8.0,
             escape(&self.x.label)
         );
-        let middle = f64::midpoint(TOP, bottom);
+        // Along the axis it would lie on the marks.
         let _ = writeln!(
             out,
-            "<text class=\"label\" transform=\"translate(14 {middle:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+            "<text class=\"label\" x=\"4\" y=\"16\">{}</text>",
             escape(&self.y.label)
         );
         for (index, series) in self.series.iter().enumerate() {

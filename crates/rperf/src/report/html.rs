@@ -77,8 +77,8 @@ pub fn html(title: &str, files: &[Named<'_>]) -> String {
 
 const FOOT: &str = "<footer>\n<p>Gb/s are 10⁹ bits a second of what the messages carry. \
 A percentile is given where at least one sample lies beyond it. Percentiles are exact to three \
-digits; min, max, mean and deviation are exact. The interval of a median is over the runs where \
-these are at least six, and else over the samples of one run. Far outside is what lies beyond \
+digits; min, max, mean and deviation are exact. The interval of a median is over the runs, \
+and where there is one run over its samples. Far outside is what lies beyond \
 Tukey's outer fences: three times the distance of the quartiles from them.</p>\n</footer>\n\
 </body>\n</html>\n";
 

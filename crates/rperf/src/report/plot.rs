@@ -2,7 +2,7 @@
 
 use super::Named;
 use super::chart::{Axis, COLOURS, Chart, Series};
-use super::quantity::{Rate, Size, Time};
+use super::quantity::{Rate, Size, Time, mark};
 use super::scale::Scale;
 use crate::result::Measurement;
 use crate::spec::Spec;
@@ -104,7 +104,12 @@ pub(super) fn charts(files: &[Named<'_>]) -> Vec<Chart> {
 }
 
 fn time(value: f64) -> String {
-    Time(value).to_string()
+    mark(&Time(value).to_string())
+}
+
+/// Bits per second: in bytes the marks would not be round.
+fn rate(bits: f64) -> String {
+    mark(&Rate(bits / 8.0).to_string())
 }
 
 /// Latency over quantile.
@@ -132,7 +137,7 @@ fn percentiles(held: &[(String, Distribution)], note: &str) -> Chart {
     Chart {
         title: "Latency by percentile".into(),
         caption: format!(
-            "So many of the messages took at most so long. Each step to the right is a tenth of the messages; the line ends at the longest.{note}"
+            "So many of the messages took at most so long. To the right of 99% are the longest 1%, to the right of 99.9% the longest 0.1%; the line ends at the longest.{note}"
         ),
         x: Axis {
             label: "percentile".into(),
@@ -244,8 +249,17 @@ fn bars(held: &Distribution, cuts: &[f64]) -> Vec<(f64, f64)> {
             *part += within * step.count as f64 / count;
         }
     }
-    let bars = cuts.windows(2).zip(parts);
-    bars.flat_map(|(cut, part)| cut.iter().map(move |end| (*end, part)).collect::<Vec<_>>())
+    let mut bars: Vec<_> = cuts.windows(2).zip(parts).collect();
+    // Lines at zero on both sides would only hide each other.
+    let last = bars
+        .iter()
+        .rposition(|(_, part)| *part > 0.0)
+        .map_or(0, |last| last + 2);
+    bars.truncate(last);
+    let first = bars.iter().position(|(_, part)| *part > 0.0).unwrap_or(0);
+    bars.into_iter()
+        .skip(first.saturating_sub(1))
+        .flat_map(|(cut, part)| cut.iter().map(move |end| (*end, part)))
         .collect()
 }
 
@@ -321,7 +335,7 @@ fn by_size(files: &[Named<'_>], latency: bool) -> Option<Chart> {
     let links = files
         .iter()
         .filter_map(|file| file.results.local.device.link_megabits);
-    let link = links.max().map(|rate| rate as f64 * 1e6 / 8.0);
+    let link = links.max().map(|megabits| megabits as f64 * 1e6);
     Some(Chart {
         title: "Bandwidth by size".into(),
         caption: format!(
@@ -331,11 +345,11 @@ fn by_size(files: &[Named<'_>], latency: bool) -> Option<Chart> {
         y: Axis::new(
             "bandwidth",
             Scale::from_zero(high.max(link.unwrap_or(0.0))),
-            |rate| Rate(rate).to_string(),
+            rate,
         ),
         series,
         lines: link
-            .map(|rate| (rate, format!("link: {}", Rate(rate))))
+            .map(|bits| (bits, format!("link: {}", rate(bits))))
             .into_iter()
             .collect(),
     })
@@ -354,8 +368,8 @@ fn of_sizes(name: String, group: &[&Measurement], latency: bool) -> Series {
             let high = summary.p99.unwrap_or(summary.max);
             series.band.push((size, summary.min as f64, high as f64));
         } else if let Some(bandwidth) = one.bandwidth {
-            series.points.push((size, bandwidth.bytes_per_second));
-            let rates = one.rates();
+            series.points.push((size, 8.0 * bandwidth.bytes_per_second));
+            let rates: Vec<f64> = one.rates().into_iter().map(|rate| 8.0 * rate).collect();
             let low = rates.iter().copied().fold(f64::MAX, f64::min);
             series
                 .band
@@ -395,7 +409,7 @@ fn timeline(shown: &Shown<'_>, note: &str) -> Option<Chart> {
                 one.band.push((middle, times.min as f64, times.max as f64));
             } else {
                 one.points
-                    .push((middle, slice.bytes as f64 * 1e9 / interval));
+                    .push((middle, slice.bytes as f64 * 8e9 / interval));
             }
         }
         end = end.max(f64::from(u32::try_from(whole).unwrap_or(u32::MAX)) * interval);
@@ -434,9 +448,7 @@ fn timeline(shown: &Shown<'_>, note: &str) -> Option<Chart> {
             Axis::new("latency", scale, time),
         )
     } else {
-        let y = Axis::new("bandwidth", Scale::from_zero(high), |rate| {
-            Rate(rate).to_string()
-        });
+        let y = Axis::new("bandwidth", Scale::from_zero(high), rate);
         (
             "Bandwidth over time",
             "Of each interval, a line for each run.",

@@ -82,6 +82,20 @@ impl fmt::Display for Size {
     }
 }
 
+/// A quantity that marks an axis, as short as can be: `20 µs` for `20.0 µs`, `0` for nothing.
+#[must_use]
+pub(super) fn mark(quantity: &str) -> String {
+    let (number, unit) = quantity.split_once(' ').unwrap_or((quantity, ""));
+    let number = match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    };
+    match number {
+        "0" => "0".into(),
+        _ => format!("{number} {unit}"),
+    }
+}
+
 /// A change as a part of one: `+4.6%`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change(pub f64);
@@ -94,7 +108,7 @@ impl fmt::Display for Change {
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, PerSecond, Rate, Size, Time};
+    use super::{Change, PerSecond, Rate, Size, Time, mark};
 
     #[test]
     fn as_people_write_them() {
@@ -111,6 +125,8 @@ mod tests {
         assert_eq!(PerSecond(1.25e6).to_string(), "1.25 M/s");
         let sizes = [0, 2, 1500, 1 << 16, 3 << 20].map(|bytes| Size(bytes).to_string());
         assert_eq!(sizes, ["0 B", "2 B", "1500 B", "64 KiB", "3 MiB"]);
+        let marks = ["20.0 µs", "2.50 Gb/s", "0 kb/s", "100 ns"].map(mark);
+        assert_eq!(marks, ["20 µs", "2.5 Gb/s", "0", "100 ns"]);
         assert_eq!(Change(0.046).to_string(), "+4.6%");
     }
 }

@@ -24,9 +24,13 @@ impl Scale {
         }
     }
 
-    /// Each factor as long as another. Both ends must be positive.
+    /// Each factor as long as another. A low end of nothing is a millionth of the high one.
     pub(super) fn log(low: f64, high: f64) -> Self {
-        let low = low.max(f64::MIN_POSITIVE);
+        let low = if low > 0.0 {
+            low
+        } else {
+            (high * 1e-6).max(1e-6)
+        };
         let high = if high > low { high } else { low * 10.0 };
         Self {
             low,
@@ -58,8 +62,8 @@ impl Scale {
 
     /// Round values for marks, about five.
     pub(super) fn marks(self) -> Vec<f64> {
-        // Below one and a half decades a logarithmic axis is marked evenly too.
-        if self.log && self.high / self.low > 30.0 {
+        // A short logarithmic axis is marked evenly: it is nearly even.
+        if self.log && self.high / self.low > 6.0 {
             let decades = (self.high / self.low).log10();
             let within: &[f64] = match decades {
                 few if few < 2.5 => &[1.0, 2.0, 5.0],

@@ -67,7 +67,12 @@ pub(super) fn figures(files: &[Named<'_>]) -> Vec<Table> {
     };
     for file in files {
         // A figure of software says so in its line.
-        let device = file.results.local.device.label();
+        let device = &file.results.local.device;
+        let mut device_name = device.name.clone().unwrap_or_else(|| "unknown".into());
+        if device.software {
+            device_name += ", software";
+        }
+        let device = device_name;
         for one in &file.results.measurements {
             let name = name(files, file, one, true);
             latency.rows.extend(latency_row(name.clone(), &device, one));

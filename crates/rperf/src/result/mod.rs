@@ -71,8 +71,9 @@ pub struct Measurement {
     /// The latency over all runs, in a few numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Summary>,
-    /// Where the median of the latency lies: over the runs where these are at least six, else as
-    /// far as the samples of one run can tell.
+    /// Where the median of the latency lies: between medians of the runs where these are at least
+    /// six, where they are fewer by Student's t of them, and of one run as far as its samples can
+    /// tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_interval: Option<Interval>,
     /// How many samples lie far outside.
@@ -159,10 +160,11 @@ impl Measurement {
             let medians = measurement.medians();
             measurement.latency = Summary::of(&held);
             measurement.outliers = Outliers::of(&held);
-            measurement.median_interval = Interval::of_median(&medians, CONFIDENCE).or_else(|| {
-                Interval::of_quantile(&held, Quantile::P50, CONFIDENCE)
-                    .filter(|_| medians.len() == 1)
-            });
+            measurement.median_interval = match medians.len() {
+                1 => Interval::of_quantile(&held, Quantile::P50, CONFIDENCE),
+                _ => Interval::of_median(&medians, CONFIDENCE)
+                    .or_else(|| Interval::of_mean(&medians, CONFIDENCE)),
+            };
         }
         measurement
     }

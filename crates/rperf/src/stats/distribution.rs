@@ -146,13 +146,16 @@ impl Distribution {
     /// Adds what another recorded.
     ///
     /// # Errors
-    /// [`GridError::Different`] where its buckets are others.
+    /// [`GridError::Different`] where its buckets are others, [`GridError::Many`] where there are
+    /// more together than can be counted; then nothing was added.
     pub fn merge(&mut self, other: &Self) -> Result<(), GridError> {
         if self.grid != other.grid {
             return Err(GridError::Different);
         }
-        self.count = self.count.saturating_add(other.count);
-        self.overflow = self.overflow.saturating_add(other.overflow);
+        let count = self.count.checked_add(other.count);
+        self.count = count.ok_or(GridError::Many)?;
+        // No more than the count, as is what each bucket holds.
+        self.overflow += other.overflow;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         self.sum = self.sum.saturating_add(other.sum);
@@ -162,7 +165,7 @@ impl Distribution {
         self.buckets.dedup_by(|from, into| {
             let same = from.0 == into.0;
             if same {
-                into.1 = into.1.saturating_add(from.1);
+                into.1 += from.1;
             }
             same
         });

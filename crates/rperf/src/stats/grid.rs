@@ -22,6 +22,9 @@ pub enum GridError {
     /// Two histograms with other buckets do not add up.
     #[error("histograms with different buckets cannot be added")]
     Different,
+    /// More than 2^64 values.
+    #[error("the histograms hold more values than can be counted")]
+    Many,
 }
 
 impl Grid {

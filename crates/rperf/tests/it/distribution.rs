@@ -92,6 +92,15 @@ fn other_buckets_are_refused() {
     let mut fine: Distribution = [1].into_iter().collect();
     let coarse = Histogram::new(Grid::new(1, 10).unwrap()).distribution();
     assert!(fine.merge(&coarse).is_err());
+
+    let file = r#"{"digits": 3, "highest": 68719476735, "count": 18446744073709551615, "overflow": 0,
+        "min": 1, "max": 1, "sum": "18446744073709551615", "squares": "0", "buckets": [[1, 18446744073709551615]]}"#;
+    let most: Distribution = serde_json::from_str(file).unwrap();
+    let before = fine.clone();
+    assert!(fine.merge(&most).is_err());
+    assert_eq!(fine, before);
+    assert_eq!(most.quantile(Quantile::P99), Some(1));
+    assert!(most.deviation().is_some());
 }
 
 #[test]

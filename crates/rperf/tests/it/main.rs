@@ -11,6 +11,7 @@ mod compare;
 mod distribution;
 mod peer;
 mod known;
+mod page;
 mod results;
 mod sample;
 mod shape;
