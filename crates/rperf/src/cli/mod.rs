@@ -2,15 +2,15 @@
 
 mod cmd;
 mod explain;
-mod host;
 mod file;
+mod host;
 mod render;
 
 use rdma_cli::{Context, Exit, Failure, Report, Schema, Tool};
 
+use crate::compare::CompareReport;
 use crate::result::{self, Results};
 use crate::spec::Verb;
-use crate::compare::CompareReport;
 
 /// RDMA benchmarks: bandwidth and latency, with statistics one can trust
 #[derive(Debug, clap::Parser)]
@@ -61,7 +61,6 @@ impl Tool for Cli {
     }
 
     fn schemas() -> Vec<Schema> {
-        vec![Schema::of::<Results>()]
         vec![Schema::of::<Results>(), Schema::of::<CompareReport>()]
     }
 }

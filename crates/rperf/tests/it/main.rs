@@ -9,9 +9,9 @@
 
 mod compare;
 mod distribution;
-mod peer;
 mod known;
 mod page;
+mod peer;
 mod results;
 mod sample;
 mod shape;

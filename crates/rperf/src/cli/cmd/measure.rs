@@ -343,7 +343,7 @@ impl Measure {
             warnings: Vec::new(),
         }
         .warned();
-        ctx.emit(&results, render::measure)?;
+        ctx.emit(&results, render::measure::measure)?;
         Ok(Exit::Ok)
     }
 }
