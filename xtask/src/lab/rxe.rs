@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use rdma_lab::preload::LIBRARY;
-use rdma_lab::rxe::{self, CASES, Case, Direction, Lab, Ours};
+use rdma_lab::qemu::Guest;
+use rdma_lab::rxe::{self, CASES, Case, Direction, Lab, MEASURES, Ours, Speed};
 
 use crate::workspace::{Workspace, cargo};
 
@@ -16,6 +17,7 @@ use crate::workspace::{Workspace, cargo};
   cargo xtask lab rxe --check              the few that CI runs, in under a minute
   cargo xtask lab rxe --only 'UC' --loss 5
   cargo xtask lab rxe --pcap rxe.pcap      keep what was captured
+  cargo xtask lab rxe --speed              how fast they are, side by side
 
 rxe0 is on one end of a veth pair in the guest's first network namespace, soft-roce on the other end in a
 second one: unmodified programs on librverbs_preload.so, and the example roce_peer, which checks every
@@ -32,6 +34,12 @@ pub struct Args {
     /// How many of 100 packets are lost in each direction, in the second half.
     #[arg(long, value_name = "PERCENT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=50))]
     loss: u32,
+    /// Measure soft-roce beside rxe on the same wire, in turns, instead.
+    #[arg(long, conflicts_with_all = ["check", "only", "loss", "pcap"])]
+    speed: bool,
+    /// How often each is measured, with --speed.
+    #[arg(long, value_name = "N", requires = "speed", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
     /// Write what was captured on the wire to this file.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -40,6 +48,9 @@ pub struct Args {
 pub(super) fn run(args: &Args) -> Result<i32> {
     let begin = Instant::now();
     let ours = build()?;
+    if args.speed {
+        return speed(&ours, args.rounds);
+    }
     let cases: Vec<&'static Case> = CASES
         .iter()
         .filter(|case| case.quick || !args.check)
@@ -48,12 +59,7 @@ pub(super) fn run(args: &Args) -> Result<i32> {
     ensure!(!cases.is_empty(), "no case begins with {:?}", args.only);
     let built = begin.elapsed();
     let mut lab = Lab::boot(&ours, Duration::from_secs(60))?;
-    let guest = lab.guest();
-    eprintln!(
-        "Linux {} under QEMU is up after {:.1} s",
-        guest.kernel(),
-        guest.booted_after().as_secs_f64()
-    );
+    say_up(lab.guest());
     lab.start_capture()?;
     let mut rows = Vec::new();
     let mut losses = vec![0];
@@ -100,6 +106,35 @@ pub(super) fn run(args: &Args) -> Result<i32> {
         rows.len(),
         capture.packets
     );
+    Ok(0)
+}
+
+fn say_up(guest: &Guest) {
+    eprintln!(
+        "Linux {} under QEMU is up after {:.1} s",
+        guest.kernel(),
+        guest.booted_after().as_secs_f64()
+    );
+}
+
+/// Both goals are medians of the same run: a figure by itself says nothing under emulation.
+fn speed(ours: &Ours, rounds: u32) -> Result<i32> {
+    let mut lab = Speed::boot(&ours.library, Duration::from_secs(60))?;
+    say_up(lab.guest());
+    let mut missed = 0;
+    for measure in MEASURES {
+        let compared = lab.compare(measure, rounds)?;
+        println!("{compared}");
+        missed += u32::from(!compared.is_reached());
+    }
+    if missed > 0 {
+        println!(
+            "lab rxe: {missed} of {} goals of speed missed",
+            MEASURES.len()
+        );
+        return Ok(1);
+    }
+    println!("lab rxe: ok, every goal of speed reached");
     Ok(0)
 }
 

@@ -8,6 +8,7 @@
 mod capture;
 mod case;
 mod outcome;
+mod speed;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use crate::{Output, peer};
 pub use capture::{Capture, dissect};
 pub use case::{CASES, Case, Direction};
 pub use outcome::{Row, table};
+pub use speed::{Compared, MEASURES, Maker, Measure, Speed};
 
 /// The programs that a guest of this lab has, besides those of every guest.
 const PROGRAMS: &[&str] = &[
@@ -95,18 +97,22 @@ impl Lab {
         for program in PROGRAMS {
             builder = builder.program(*program);
         }
-        let mut lab = Self {
-            guest: builder.boot()?,
-            limit,
-            port: 20_000,
-            loss: 0,
-        };
+        let mut lab = Self::of(builder.boot()?, limit);
         lab.must(
             "set -e; mkdir -p /var/run/netns; ip netns add ours; ip link set v1 netns ours; ip netns exec ours ip link set lo up\n\
              ip netns exec ours ip addr add 10.9.0.2/24 dev v1; ip netns exec ours ip link set v1 mtu 4200 up\n\
              for _ in $(seq 100); do ping -c 1 -W 1 10.9.0.2 >/dev/null && exit 0; done; exit 1",
         )?;
         Ok(lab)
+    }
+
+    const fn of(guest: Guest, limit: Duration) -> Self {
+        Self {
+            guest,
+            limit,
+            port: 20_000,
+            loss: 0,
+        }
     }
 
     /// The guest.
@@ -222,19 +228,22 @@ impl Lab {
                 "ip netns exec ours grep -q ':12B7 ' /proc/net/udp && sleep 0.5".to_owned()
             }
         };
-        format!(
-            "{}\
-             {} >so 2>se </dev/null & server=$!\n\
-             for _ in $(seq 200); do {listens} && break; kill -0 $server 2>/dev/null || break; sleep 0.05; done\n\
-             {} >co 2>ce </dev/null; code=$?\n\
-             {}{}",
-            pair::BEGIN,
-            line(server, false),
-            line(client, true),
-            pair::WAIT,
-            pair::END
-        )
+        script(&line(server, false), &line(client, true), &listens)
     }
+}
+
+/// The script that runs a server and, once `listens` succeeds, a client; see [`pair::parts`].
+fn script(server: &str, client: &str, listens: &str) -> String {
+    format!(
+        "{}\
+         {server} >so 2>se </dev/null & server=$!\n\
+         for _ in $(seq 200); do {listens} && break; kill -0 $server 2>/dev/null || break; sleep 0.05; done\n\
+         {client} >co 2>ce </dev/null; code=$?\n\
+         {}{}",
+        pair::BEGIN,
+        pair::WAIT,
+        pair::END
+    )
 }
 
 /// True, after [`crate::peer_missing`], when what this lab needs is not on this machine.
