@@ -523,8 +523,7 @@ impl Transport for Roce {
 
     fn poll(&self, _cq: &Cq<Self>, _qps: &[Arc<Qp<Self>>], sink: &mut Sink<'_>) {
         let room = sink.room();
-        let polls = self.shared.polled();
-        self.shared.hold().progress(Some(sink));
+        let polls = self.shared.poll(sink);
         // Both ends may share a processor, and then spinning only keeps the peer from answering.
         if sink.room() == room && polls.is_multiple_of(YIELD_EVERY) {
             std::thread::yield_now();

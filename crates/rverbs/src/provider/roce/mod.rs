@@ -21,6 +21,7 @@
 //! for one-sided requests of peers, timers, and programs that wait for events.
 
 pub mod device;
+mod holding;
 pub mod port;
 pub mod proto;
 pub mod udp;

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use rverbs_sys::{
@@ -19,6 +19,7 @@ use super::super::Errno;
 use super::super::soft::channel::Notices;
 use super::super::soft::{KeyTable, Qp, Sink};
 use super::device::{Roce, wc};
+use super::holding::Holding;
 use super::proto::cm::{CmEvent, Manager};
 use super::proto::{
     Access, AtomicOp, Burst, Engine, EngineConfig, Event, Fault, Memory, Meta, RecvWqe, Sge, Time,
@@ -45,7 +46,11 @@ fn random_seed() -> u64 {
 /// How long the thread leaves the work to a user who polls, at first and at most, before it looks
 /// whether that is still so.
 const FIRST_REST_NS: u64 = 50_000;
-const LONGEST_REST_NS: u64 = 1_000_000;
+const LONGEST_REST_NS: u64 = 4_000_000;
+/// Datagrams that the user takes while the thread watches, before the thread leaves the work to it.
+const TAKEN_ENOUGH: usize = 4;
+/// How long the thread gives a user who watches its memory to answer, before it acknowledges.
+const ANSWER_NS: u64 = 50_000;
 
 /// What the threads share.
 #[derive(Debug)]
@@ -60,10 +65,18 @@ pub struct Shared {
     wake: OwnedFd,
     /// How often the user polled.
     polls: AtomicU32,
+    /// The last poll found nothing, so most likely there will be another one.
+    eager: AtomicBool,
     /// When the thread will wake by itself.
     planned: AtomicU64,
+    /// The thread waits for the socket, and each datagram wakes it.
+    watching: AtomicBool,
+    /// The user polls, and the thread is to leave the work to it.
+    dismissed: AtomicBool,
     /// The thread leaves the work to the user who polls.
     leaving: AtomicBool,
+    /// The user will wait for an event.
+    awaited: AtomicBool,
     stop: AtomicBool,
     start: Instant,
 }
@@ -76,6 +89,9 @@ pub struct Port {
     /// The burst could not be sent yet.
     pending: bool,
     segments: bool,
+    holding: Holding,
+    /// Datagrams that the user took since the thread watches.
+    taken: usize,
     buf: Box<[u8]>,
     /// Connections. Call [`Held::settle`] after using it.
     pub cm: Manager,
@@ -303,6 +319,8 @@ impl Shared {
                 burst: Burst::new(64),
                 pending: false,
                 segments: true,
+                holding: Holding::default(),
+                taken: 0,
                 buf: vec![0; MAX_DATAGRAM].into_boxed_slice(),
                 cm: Manager::new(random_seed(), CM_INTERVAL_NS),
                 qps: HashMap::new(),
@@ -311,8 +329,12 @@ impl Shared {
             cm_events: Notices::new().map_err(|Errno(code)| io::Error::from_raw_os_error(code))?,
             wake,
             polls: AtomicU32::new(0),
+            eager: AtomicBool::new(false),
             planned: AtomicU64::new(u64::MAX),
+            watching: AtomicBool::new(false),
+            dismissed: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
+            awaited: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             start: Instant::now(),
         })
@@ -333,14 +355,34 @@ impl Shared {
         Held { shared: self, port }
     }
 
-    /// The user polled; returns how often before.
-    pub fn polled(&self) -> u32 {
+    /// The user polls; returns how often before.
+    pub fn poll(&self, sink: &mut Sink<'_>) -> u32 {
+        // Whoever has the lock does what this would have done.
+        let port = match self.port.try_lock() {
+            Ok(port) => Some(port),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        let room = sink.room();
+        if let Some(port) = port {
+            let mut held = Held { shared: self, port };
+            let taken = held.progress(Some(sink));
+            if taken > 0 && self.watching.load(Ordering::Relaxed) {
+                held.port.taken += taken;
+                if held.port.taken >= TAKEN_ENOUGH {
+                    held.port.taken = 0;
+                    self.dismissed.store(true, Ordering::SeqCst);
+                    self.rouse();
+                }
+            }
+        }
+        self.eager.store(sink.room() == room, Ordering::Relaxed);
         self.polls.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The user will wait for an event: the thread takes over.
     pub fn awaited(&self) {
-        self.polls.store(0, Ordering::SeqCst);
+        self.awaited.store(true, Ordering::SeqCst);
         if self.leaving.load(Ordering::SeqCst) {
             self.rouse();
         }
@@ -400,41 +442,63 @@ impl Shared {
 
     /// The thread: makes progress until [`Shared::stop`].
     pub fn run(&self) {
-        let mut seen = 0;
-        let mut rest = FIRST_REST_NS;
         let mut look = libc::POLLIN;
+        let mut seen = 0;
+        let mut longest = LONGEST_REST_NS / 4;
         while !self.stop.load(Ordering::SeqCst) {
-            // While the user polls, it does all that the thread could do, and faster. The thread
-            // then stays away from socket and lock: its waking up would only move the user's
-            // threads between processors.
-            let polls = self.polls.load(Ordering::SeqCst);
-            if polls != seen && polls != 0 {
-                seen = polls;
-                self.leaving.store(true, Ordering::SeqCst);
-                self.wait(0, Some(rest));
-                self.leaving.store(false, Ordering::SeqCst);
-                rest = (rest * 2).min(LONGEST_REST_NS);
-                if self.polls.load(Ordering::SeqCst) == seen {
-                    // The user's last poll may have left something to be sent.
-                    self.hold().progress(None);
-                }
-                continue;
-            }
-            seen = polls;
-            rest = FIRST_REST_NS;
             let planned = self.planned.load(Ordering::SeqCst);
             let left = (planned != u64::MAX).then(|| planned.saturating_sub(self.now().0));
+            self.watching.store(true, Ordering::SeqCst);
             self.wait(look, left);
-            if self.polls.load(Ordering::SeqCst) != seen {
-                continue;
+            self.watching.store(false, Ordering::SeqCst);
+            let polls = self.polls.load(Ordering::SeqCst);
+            let polling = polls != seen && self.eager.load(Ordering::Relaxed);
+            let left = self.dismissed.swap(false, Ordering::SeqCst) || polling;
+            if left {
+                self.leave(&mut longest);
             }
+            seen = self.polls.load(Ordering::SeqCst);
             let mut held = self.hold();
-            held.progress(None);
+            let late = held.progress(None) > 0 && left;
+            if late {
+                longest = (longest / 4).max(FIRST_REST_NS);
+            }
+            if held.port.holding.is_held() {
+                drop(held);
+                self.wait(0, Some(ANSWER_NS));
+                held = self.hold();
+                held.progress(None);
+            }
+            held.port.taken = 0;
             look = libc::POLLIN;
             if held.port.pending {
                 look |= libc::POLLOUT;
             }
             self.planned.store(held.port.deadline(), Ordering::SeqCst);
+        }
+    }
+
+    /// Leaves the work to the user while it polls, and looks whether it does each time `longest` at most.
+    ///
+    /// The user does all that the thread could do, and faster. The thread then stays away from socket and
+    /// lock: its waking up would only move the user's threads between processors.
+    fn leave(&self, longest: &mut u64) {
+        let mut rest = FIRST_REST_NS;
+        loop {
+            let seen = self.polls.load(Ordering::SeqCst);
+            self.leaving.store(true, Ordering::SeqCst);
+            if !self.awaited.load(Ordering::SeqCst) {
+                self.wait(0, Some(rest));
+            }
+            self.leaving.store(false, Ordering::SeqCst);
+            let awaited = self.awaited.swap(false, Ordering::SeqCst);
+            if awaited || self.polls.load(Ordering::SeqCst) == seen {
+                return;
+            }
+            if rest == *longest {
+                *longest = (*longest * 2).min(LONGEST_REST_NS);
+            }
+            rest = (rest * 2).min(*longest);
         }
     }
 }
@@ -451,11 +515,14 @@ impl Held<'_> {
         &mut self.port
     }
 
-    /// Receives what is there, and sends and reports what follows from it.
-    pub fn progress(&mut self, mut sink: Option<&mut Sink<'_>>) {
+    /// Receives what is there, and sends and reports what follows from it. Returns how many datagrams there
+    /// were.
+    pub fn progress(&mut self, mut sink: Option<&mut Sink<'_>>) -> usize {
         let now = self.now();
+        let mut taken = 0;
         loop {
             let received = self.receive(now, sink.is_some());
+            taken += received;
             let Port { engine, qps, .. } = &mut *self.port;
             engine.handle_timeout(
                 now,
@@ -467,17 +534,20 @@ impl Held<'_> {
             self.manage(now);
             let room = sink.as_ref().map(|sink| sink.room());
             self.report(sink.as_deref_mut());
-            // The user, who now learns of a message, will most often answer at once; its
-            // acknowledgement then travels with the answer. If not, the next poll sends it, or
+            // The user, who now learns of a message or sees what was written, will most often answer at
+            // once; its acknowledgement then travels with the answer. If not, the next poll sends it, or
             // the thread does.
             let told = sink.as_ref().map(|sink| sink.room()) != room;
-            if !(told && self.port.engine.owes_only_acks()) {
+            let told = told || (sink.is_none() && received > 0);
+            let port = &mut *self.port;
+            if !(told && port.engine.owes_only_acks() && port.holding.hold(now)) {
+                port.holding.release(now, false);
                 self.transmit(now);
                 self.report(sink.as_deref_mut());
             }
             let full = sink.as_ref().is_none_or(|sink| sink.room() == 0);
             if received < BATCH || (full && sink.is_some()) {
-                return;
+                return taken;
             }
         }
     }
@@ -486,12 +556,16 @@ impl Held<'_> {
     pub fn settle(&mut self) {
         let now = self.now();
         self.manage(now);
+        self.port.holding.release(now, true);
         self.transmit(now);
         self.report(None);
         let wake = self.port.deadline();
         if wake < self.shared.planned.load(Ordering::SeqCst) {
             self.shared.planned.store(wake, Ordering::SeqCst);
-            self.shared.rouse();
+            // Who polls looks at the time, and the thread looks soon whether that is so.
+            if !self.shared.leaving.load(Ordering::SeqCst) {
+                self.shared.rouse();
+            }
         }
     }
 
