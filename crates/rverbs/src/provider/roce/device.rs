@@ -27,7 +27,7 @@ use super::proto::{
     Access, AddressHandle, Completion, CompletionOp, Datagram, Destination, Peer, PostError, Psn,
     QpConfig, Receive, Send, SendFlags, SendOp, SendRequest, Sge, Status, Transport as Service,
 };
-use super::{Config, gid_to_ip, ip_to_gid};
+use super::{Config, calibrate, gid_to_ip, ip_to_gid};
 
 /// Pieces of memory in one request.
 const MAX_SGE: usize = 32;
@@ -85,6 +85,7 @@ impl Roce {
     ///
     /// What the operating system said: `EADDRINUSE` where all ports are in use.
     pub fn new(config: &Config) -> Result<Self, Errno> {
+        calibrate::checksums();
         let keys = KeyTable::new(MAX_KEYS);
         let (shared, _) = Shared::bind(
             config.addr,

@@ -20,6 +20,7 @@
 //! Posting sends at once, polling receives. A thread does it where the program does neither:
 //! for one-sided requests of peers, timers, and programs that wait for events.
 
+mod calibrate;
 pub mod device;
 mod holding;
 pub mod port;

@@ -335,6 +335,7 @@ impl Engine {
             notify: false,
             last_notify: Time::ZERO,
             active: false,
+            established: false,
             drained: false,
         }));
         if config.outside_receives
@@ -479,6 +480,7 @@ impl Engine {
             Service::Ud { .. } => {}
         }
         qp.state = QpState::Rtr;
+        qp.established = false;
         Ok(())
     }
 

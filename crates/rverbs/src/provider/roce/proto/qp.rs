@@ -219,6 +219,8 @@ pub(super) struct Qp {
     pub(super) last_notify: Time,
     /// It is on the list of those with something to send.
     pub(super) active: bool,
+    /// [`super::Event::Established`] was given.
+    pub(super) established: bool,
     /// [`super::Event::Drained`] was given.
     pub(super) drained: bool,
     /// Scratch for flushing receives.

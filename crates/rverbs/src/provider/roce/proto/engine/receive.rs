@@ -129,7 +129,10 @@ impl Engine {
                     Self::watch(&mut self.wake, requester.deadline());
                 }
                 Some(_) => {
-                    if qp.state == QpState::Rtr && events.len() < MAX_EVENTS {
+                    if qp.state == QpState::Rtr
+                        && !core::mem::replace(&mut qp.established, true)
+                        && events.len() < MAX_EVENTS
+                    {
                         events.push_back(Event::Established { qpn });
                     }
                     if let Outcome::Failed(status) = responder.handle(&mut cx, &qp.link, rq, packet)

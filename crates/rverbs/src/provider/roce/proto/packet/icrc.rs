@@ -14,15 +14,13 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use crc32fast::Hasher;
+use super::crc::{self, POLY};
 
 /// Bytes of the sum.
 pub const LEN: usize = 4;
 
 /// CRC-32 of eight bytes 0xff, where every sum starts.
 const START: u32 = 0x2144_df1c;
-/// The reflected polynomial.
-const POLY: u32 = 0xedb8_8320;
 /// The longest UDP payload that we take: the largest MTU with the longest headers, and room.
 pub const MAX_PACKET: usize = 4096 + 128;
 
@@ -76,10 +74,8 @@ pub fn compute(flow: &Flow, id: u16, body: &[u8]) -> u32 {
     let (bth, rest) = body.split_at_checked(12).unwrap_or((body, &[]));
     put(&mut head, used + 8, bth);
     put(&mut head, used + 8 + 4, &[0xff]);
-    let mut hasher = Hasher::new_with_initial(START);
-    hasher.update(head.get(..used + 8 + bth.len()).unwrap_or(&[]));
-    hasher.update(rest);
-    hasher.finalize()
+    let sum = crc::update(START, head.get(..used + 8 + bth.len()).unwrap_or(&[]));
+    crc::update(sum, rest)
 }
 
 fn put(head: &mut [u8], at: usize, bytes: &[u8]) {

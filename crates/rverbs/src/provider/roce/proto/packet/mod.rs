@@ -1,5 +1,6 @@
 //! What is on the wire: the UDP payload of RoCEv2.
 
+pub mod crc;
 pub mod header;
 pub mod icrc;
 mod opcode;
