@@ -62,6 +62,8 @@ pub(in super::super) struct Requester {
     window: Window,
     /// Packets since the last that asked for an acknowledgement.
     since_ack: u32,
+    /// The last that asked for an acknowledgement.
+    asked: Option<Psn>,
     retries: u8,
     rnr_retries: u8,
     /// When the first of the retries was, since the last answer.
@@ -95,6 +97,7 @@ impl Requester {
             reads: VecDeque::with_capacity(max_reads.max(1)),
             window: Window::new(window),
             since_ack: 0,
+            asked: None,
             retries: 0,
             rnr_retries: 0,
             tried_since: None,
@@ -117,6 +120,7 @@ impl Requester {
         self.sent = psn;
         self.window = Window::new(link.window);
         self.since_ack = 0;
+        self.asked = None;
         self.retries = link.retry_count;
         self.rnr_retries = link.rnr_retry;
         self.tried_since = None;
@@ -348,12 +352,14 @@ impl Requester {
         self.since_ack += 1;
         let under_way = self.next.since(self.una);
         let room = self.window.size().saturating_sub(under_way);
+        // Each acknowledgement costs the peer as much as a burst. One that is on its way opens the window.
+        let awaits = self.asked.is_some_and(|asked| asked.cmp_to(self.una) >= 0);
         let ask = self.since_ack >= link.ack_every
-            || room == 0
-            || room + 1 == self.quantum()
-            || (last && self.blocked(link));
+            || (!awaits && room < self.quantum())
+            || (last && room > 0 && self.blocked(link));
         if ask {
             self.since_ack = 0;
+            self.asked = Some(psn);
         }
         let bth = Bth {
             flags: Bth::MIGRATED | if solicited { Bth::SOLICITED } else { 0 } | pad_bits(pad),
@@ -771,6 +777,7 @@ impl Requester {
         // The first packet that is sent again asks for an acknowledgement, so that it is known soon
         // how far the peer has come.
         self.since_ack = ASK_AT_ONCE;
+        self.asked = None;
         self.stuck = false;
         while self
             .reads
