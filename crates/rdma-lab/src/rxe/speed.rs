@@ -2,6 +2,8 @@
 //!
 //! Both kinds have a device on each end of the veth pair `v0`, `v1`. Both ends are in the guest's first network namespace, since Linux 6.1's rxe works
 //! in no other; rules of routing see to it that what is sent from one end's address to the other's crosses the pair rather than be looped back.
+//!
+//! Each end has a processor of its own: both spin, and where the scheduler once puts them together, a figure is that of its time slices.
 
 use std::fmt;
 use std::path::Path;
@@ -148,7 +150,10 @@ impl Speed {
     /// # Errors
     /// As [`crate::qemu::Builder::boot`].
     pub fn boot(library: &Path, limit: Duration) -> Result<Self> {
-        let mut builder = Guest::builder().rxe(true).program(library);
+        let mut builder = Guest::builder()
+            .rxe(true)
+            .program(library)
+            .program("taskset");
         for measure in MEASURES {
             builder = builder.program(measure.program);
         }
@@ -195,7 +200,9 @@ impl Speed {
                 }
                 Maker::Rxe => "",
             };
-            format!("timeout {} {library}{command}", limit.as_secs())
+            let processor = u8::from(is_client);
+            let limit = limit.as_secs();
+            format!("timeout {limit} taskset -c {processor} {library}{command}")
         };
         let listens =
             format!("cat /proc/net/tcp /proc/net/tcp6 | grep -qi ':{port:04X} [0-9A-F:]* 0A '");

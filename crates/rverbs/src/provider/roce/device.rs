@@ -34,7 +34,7 @@ const MAX_SGE: usize = 32;
 /// Bytes that can be given inline.
 const MAX_INLINE: usize = 1024;
 /// After so many polls one that found nothing lets others run.
-const YIELD_EVERY: u32 = 2048;
+const YIELD_EVERY: u32 = 64;
 /// Registrations of a device.
 const MAX_KEYS: usize = 1 << 13;
 /// Where the distance of a peer's port is in its queue pair numbers.

@@ -18,7 +18,7 @@ pub(super) struct Holding {
 impl Holding {
     /// A request that leaves within this time was worth waiting for.
     const SHORT_NS: u64 = 500_000;
-    const LONGEST_PENALTY: u32 = 1023;
+    const LONGEST_PENALTY: u32 = 127;
 
     /// Whether one is held now.
     pub(super) const fn is_held(&self) -> bool {
@@ -35,17 +35,36 @@ impl Holding {
         true
     }
 
-    /// It leaves, `carried` by a request or by itself.
-    pub(super) fn release(&mut self, now: Time, carried: bool) {
-        let Some(since) = self.since.take() else {
-            return;
-        };
-        if carried && now.since(since) <= Self::SHORT_NS {
-            self.penalty = 0;
-        } else if now.since(since) > Self::SHORT_NS {
-            self.penalty = (2 * self.penalty + 1).min(Self::LONGEST_PENALTY);
-            self.skip = self.penalty;
+    /// It leaves with a request.
+    pub(super) fn carried(&mut self, now: Time) {
+        match self.since.take() {
+            Some(since) if now.since(since) > Self::SHORT_NS => self.penalize(),
+            Some(_) => self.penalty = 0,
+            None => {}
         }
+    }
+
+    /// It leaves by itself, since the user looks for more before it answers.
+    pub(super) fn released(&mut self, now: Time) {
+        if self
+            .since
+            .take()
+            .is_some_and(|since| now.since(since) > Self::SHORT_NS)
+        {
+            self.penalize();
+        }
+    }
+
+    /// It leaves by itself, since there was no answer in time.
+    pub(super) fn in_vain(&mut self) {
+        if self.since.take().is_some() {
+            self.penalize();
+        }
+    }
+
+    fn penalize(&mut self) {
+        self.penalty = (2 * self.penalty + 1).min(Self::LONGEST_PENALTY);
+        self.skip = self.penalty;
     }
 }
 
@@ -58,13 +77,12 @@ mod tests {
         let mut holding = Holding::default();
         let mut held = 0;
         for round in 0..1000 {
-            let now = Time(round * 1_000_000);
-            if holding.hold(now) {
+            if holding.hold(Time(round * 1_000_000)) {
                 held += 1;
-                holding.release(now.after(700_000), false);
+                holding.in_vain();
             }
         }
-        assert_eq!(held, 9);
+        assert_eq!(held, 13);
     }
 
     #[test]
@@ -73,7 +91,7 @@ mod tests {
         for round in 0..100 {
             let now = Time(round * 1_000_000);
             assert!(holding.hold(now) && holding.is_held());
-            holding.release(now.after(5_000), true);
+            holding.carried(now.after(5_000));
             assert!(!holding.is_held());
         }
     }

@@ -50,7 +50,7 @@ const LONGEST_REST_NS: u64 = 4_000_000;
 /// Datagrams that the user takes while the thread watches, before the thread leaves the work to it.
 const TAKEN_ENOUGH: usize = 4;
 /// How long the thread gives a user who watches its memory to answer, before it acknowledges.
-const ANSWER_NS: u64 = 50_000;
+const ANSWER_NS: u64 = 200_000;
 
 /// What the threads share.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub struct Shared {
     pub cm_events: Notices<CmEvent>,
     /// Wakes the thread.
     wake: OwnedFd,
-    /// How often the user polled.
+    /// How often the user polled or posted.
     polls: AtomicU32,
     /// The last poll found nothing, so most likely there will be another one.
     eager: AtomicBool,
@@ -467,6 +467,7 @@ impl Shared {
                 drop(held);
                 self.wait(0, Some(ANSWER_NS));
                 held = self.hold();
+                held.port.holding.in_vain();
                 held.progress(None);
             }
             held.port.taken = 0;
@@ -492,7 +493,9 @@ impl Shared {
             }
             self.leaving.store(false, Ordering::SeqCst);
             let awaited = self.awaited.swap(false, Ordering::SeqCst);
-            if awaited || self.polls.load(Ordering::SeqCst) == seen {
+            // Who sends much may be in one call for longer than the rest.
+            let quiet = self.polls.load(Ordering::SeqCst) == seen && self.port.try_lock().is_ok();
+            if awaited || quiet {
                 return;
             }
             if rest == *longest {
@@ -541,7 +544,7 @@ impl Held<'_> {
             let told = told || (sink.is_none() && received > 0);
             let port = &mut *self.port;
             if !(told && port.engine.owes_only_acks() && port.holding.hold(now)) {
-                port.holding.release(now, false);
+                port.holding.released(now);
                 self.transmit(now);
                 self.report(sink.as_deref_mut());
             }
@@ -555,8 +558,9 @@ impl Held<'_> {
     /// Sends and reports what a call of the engine left to be done.
     pub fn settle(&mut self) {
         let now = self.now();
+        self.shared.polls.fetch_add(1, Ordering::Relaxed);
         self.manage(now);
-        self.port.holding.release(now, true);
+        self.port.holding.carried(now);
         self.transmit(now);
         self.report(None);
         let wake = self.port.deadline();

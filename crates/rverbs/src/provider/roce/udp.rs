@@ -6,6 +6,7 @@
 use core::ffi::{c_int, c_void};
 use core::mem::{size_of, size_of_val, zeroed};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::sync::atomic::{AtomicU8, Ordering};
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;
@@ -47,6 +48,8 @@ pub enum Sent {
 pub struct Socket {
     socket: UdpSocket,
     local: SocketAddr,
+    /// The byte with DSCP and ECN that packets have.
+    tos: AtomicU8,
 }
 
 /// Room for the control messages that we use, aligned as they are.
@@ -65,6 +68,7 @@ impl Socket {
         let this = Self {
             local: socket.local_addr()?,
             socket,
+            tos: AtomicU8::new(0),
         };
         let (level, discover, tos) = match local {
             SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_RECVTOS),
@@ -163,13 +167,27 @@ impl Socket {
         }
     }
 
-    /// Sends bytes as they are, cut into segments of that many.
+    /// Says what packets have from now on. Most go to one peer and have the same; a message about it in
+    /// each system call costs a tenth of a small datagram.
+    fn mark(&self, to: SocketAddr, tos: u8) {
+        if self.tos.swap(tos, Ordering::Relaxed) != tos {
+            let (level, name) = match to {
+                SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
+                SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+            };
+            // Packets that are marked otherwise are packets all the same.
+            let _ = self.set(level, name, tos.into());
+        }
+    }
+
+    /// Sends bytes as they are, cut into segments of that many. One thread at a time.
     pub fn send_raw(&self, to: SocketAddr, tos: u8, bytes: &[u8], segment: Option<u16>) -> Sent {
         let (mut name, name_len) = raw_address(to);
         let mut part = libc::iovec {
             iov_base: bytes.as_ptr().cast_mut().cast(),
             iov_len: bytes.len(),
         };
+        self.mark(to, tos);
         let mut control = Control([0; 128]);
         // SAFETY: all of its fields are numbers and pointers, which may be zero.
         let mut message: libc::msghdr = unsafe { zeroed() };
@@ -177,23 +195,15 @@ impl Socket {
         message.msg_namelen = name_len;
         message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
-        message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = size_of::<Control>();
-        let (level, kind) = match to {
-            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
-            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
-        };
-        // SAFETY: the header points to a buffer of our own, zeroed, long enough for both messages.
-        let used = unsafe {
-            let first = libc::CMSG_FIRSTHDR(&raw const message);
-            let mut used = put(first, level, kind, c_int::from(tos));
-            if let Some(segment) = segment {
-                let second = libc::CMSG_NXTHDR(&raw const message, first);
-                used += put(second, libc::SOL_UDP, libc::UDP_SEGMENT, segment);
-            }
-            used
-        };
-        message.msg_controllen = used;
+        if let Some(segment) = segment {
+            message.msg_control = control.0.as_mut_ptr().cast();
+            message.msg_controllen = size_of::<Control>();
+            // SAFETY: the header points to a buffer of our own, zeroed, long enough for the message.
+            message.msg_controllen = unsafe {
+                let first = libc::CMSG_FIRSTHDR(&raw const message);
+                put(first, libc::SOL_UDP, libc::UDP_SEGMENT, segment)
+            };
+        }
         loop {
             // SAFETY: everything that the header points to is live and as long as it says.
             let result =

@@ -9,10 +9,11 @@ impl Engine {
         !self.completions.is_empty()
     }
 
-    /// Whether all that is to be sent are acknowledgements, which may wait a moment for a request
-    /// to travel with.
+    /// Whether acknowledgements are to be sent and nothing else: they may wait a moment for a request to
+    /// travel with.
     #[must_use]
     pub fn owes_only_acks(&self) -> bool {
+        let mut owes = false;
         self.mads_out.is_empty()
             && self.active.iter().all(|index| {
                 let qp = self
@@ -24,13 +25,16 @@ impl Engine {
                         requester,
                         responder,
                     } => {
+                        let ack = responder.owes_only_an_ack();
+                        owes |= ack;
                         !qp.notify
                             && requester.has_nothing_new()
-                            && (responder.owes_only_an_ack() || !responder.has_replies())
+                            && (ack || !responder.has_replies())
                     }
                     _ => false,
                 })
             })
+            && owes
     }
 
     /// Fills the burst with what may leave now. False if that is nothing; otherwise send it and
