@@ -80,6 +80,8 @@ fn requests(criterion: &mut Criterion) {
     group.finish();
 }
 
+type Way = fn(u32, &[u8]) -> u32;
+
 fn packets(criterion: &mut Criterion) {
     let flow = Flow {
         src: ([10, 0, 0, 1], 4791).into(),
@@ -99,7 +101,7 @@ fn packets(criterion: &mut Criterion) {
             (parsed.payload.len(), checker.check(&flow, &packet))
         });
     });
-    let ways: [(&str, fn(u32, &[u8]) -> u32); 2] = [
+    let ways: [(&str, Way); 2] = [
         ("sum by instructions", crc::by_instructions),
         ("sum by tables", crc::by_tables),
     ];

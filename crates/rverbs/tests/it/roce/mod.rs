@@ -9,4 +9,5 @@ mod link;
 mod regions;
 #[path = "../../../examples/roce_peer/side.rs"]
 mod side;
+mod sparing;
 mod unreliable;
