@@ -5,7 +5,8 @@ use rverbs::provider::roce::proto::{
     Transport,
 };
 
-use super::link::{Pair, Region, Setup};
+use super::link::{Pair, Setup};
+use super::regions::Region;
 
 const KEY: u32 = 0x33;
 const BASE: u64 = 0x7f00_0000_0000;
