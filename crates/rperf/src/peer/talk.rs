@@ -278,3 +278,74 @@ fn numbers(version: &str) -> Option<(u32, u32)> {
     let digits = minor.split(|byte: char| !byte.is_ascii_digit()).next()?;
     Some((major.parse().ok()?, digits.parse().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A peer that says what it says, whatever it hears.
+    struct Deaf(Cursor<Vec<u8>>);
+
+    impl Read for Deaf {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.0.read(into)
+        }
+    }
+
+    impl Write for Deaf {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn talk(bytes: &[u8]) -> Talk<Deaf> {
+        Talk::new(Deaf(Cursor::new(bytes.to_vec())), Role::Server)
+    }
+
+    #[test]
+    fn the_smaller_mtu_and_the_larger_page_are_taken() {
+        let mut bytes = b"6.29\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+        bytes.extend(65_536_u32.to_be_bytes());
+        bytes.extend(32_u32.to_be_bytes());
+        bytes.extend(b"3\0");
+        let greeting = talk(&bytes).greet(4096, 64, 5).unwrap();
+        assert_eq!(
+            (greeting.cycle_buffer, greeting.cache_line, greeting.mtu),
+            (65_536, 64, 3)
+        );
+        assert!(!greeting.is_rperf);
+        // What only this crate says.
+        let own = b"6.06\0rperf/1\0\0\0\0";
+        bytes.splice(..16, *own);
+        assert!(talk(&bytes).greet(4096, 64, 5).unwrap().is_rperf);
+    }
+
+    proptest! {
+        #[test]
+        fn any_peer_is_heard_or_refused(
+            version in prop::option::of("[0-9]{1,3}\\.[0-9]{1,3}"),
+            bytes in prop::collection::vec(any::<u8>(), 0..400),
+        ) {
+            let mut said = version.unwrap_or_default().into_bytes();
+            if !said.is_empty() {
+                said.resize(16, 0);
+            }
+            said.extend(bytes);
+            let mut talk = talk(&said);
+            if talk.greet(4096, 64, 5).is_ok() {
+                let _ = talk.share("telling", b"own");
+                let _ = talk.keys("exchanging", &Key::default());
+                let _ = talk.reports(BandwidthReport::default());
+                let _ = talk.close(&Key { gid: Some([0; 16]), ..Key::default() });
+            }
+        }
+    }
+}

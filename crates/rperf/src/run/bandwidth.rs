@@ -336,7 +336,7 @@ impl<T: Carrier> Ends<T> {
                 }
                 continue;
             }
-            patience.came();
+            patience.came(count.counted)?;
             count.add(if part.sends { sent } else { received });
             if count.window.is_some() && patience.is_over() {
                 break;
@@ -363,7 +363,7 @@ impl<T: Carrier> Ends<T> {
             if sending.take(&mut wcs)? == 0 {
                 patience.none(counted)?;
             } else {
-                patience.came();
+                patience.came(counted)?;
             }
         }
         Ok(result)

@@ -176,7 +176,7 @@ impl<T: Carrier> Sender<'_, '_, T> {
                     error,
                 });
             }
-            patience.came();
+            patience.came(self.posted)?;
         }
         Ok(true)
     }
@@ -299,7 +299,7 @@ impl Ball<'_> {
                         return Ok(());
                     }
                 }
-                patience.came();
+                patience.came(received)?;
                 let Some((result, room)) = self.recv.complete(&wc) else {
                     continue;
                 };
@@ -349,7 +349,7 @@ fn flags<T: Carrier>(
                     return Ok(());
                 }
             }
-            patience.came();
+            patience.came(received)?;
         }
         if sent < total {
             stamps.mark();

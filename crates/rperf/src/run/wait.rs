@@ -19,6 +19,8 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Patience<'a> {
     watch: &'a mut dyn Watch,
     spins: u32,
+    /// Somethings since the last look.
+    busy: u32,
     limit: Duration,
     /// When something last came, as far as was looked.
     since: Option<Instant>,
@@ -33,6 +35,7 @@ impl<'a> Patience<'a> {
         Self {
             watch,
             spins: 0,
+            busy: 0,
             limit,
             since: None,
             looked: None,
@@ -53,11 +56,36 @@ impl<'a> Patience<'a> {
         self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// Something came.
+    /// Something came, of which a peer's end may not be seen: memory that is written and read outlives who
+    /// has exported it.
     #[inline]
-    pub(super) const fn came(&mut self) {
+    pub(super) fn came(&mut self, done: u64) -> Result<(), Error> {
         self.spins = 0;
         self.since = None;
+        self.busy += 1;
+        if self.busy < SPINS {
+            return Ok(());
+        }
+        self.busy = 0;
+        self.see(Instant::now(), done)
+    }
+
+    /// Looks at the peer, unless that was done just now.
+    #[cold]
+    fn see(&mut self, now: Instant, done: u64) -> Result<(), Error> {
+        let looked = *self.looked.get_or_insert(now);
+        if now - looked < LOOK {
+            return Ok(());
+        }
+        self.looked = Some(now);
+        if self.watch.is_gone() {
+            // What it sent before it left may still be on its way.
+            let gone = *self.gone.get_or_insert(now);
+            if now - gone >= LOOK * 10 {
+                return Err(Error::Left { done });
+            }
+        }
+        Ok(())
     }
 
     /// Nothing came. Returns whether the measurement is over by time.
@@ -85,17 +113,7 @@ impl<'a> Patience<'a> {
                 done,
             });
         }
-        let looked = *self.looked.get_or_insert(now);
-        if now - looked >= LOOK {
-            self.looked = Some(now);
-            if self.watch.is_gone() {
-                // What it sent before it left may still be on its way.
-                let gone = *self.gone.get_or_insert(now);
-                if now - gone >= LOOK * 10 {
-                    return Err(Error::Left { done });
-                }
-            }
-        }
+        self.see(now, done)?;
         // Both sides may share a processor.
         std::thread::yield_now();
         Ok(false)

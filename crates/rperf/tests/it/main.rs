@@ -15,6 +15,7 @@ mod peer;
 mod results;
 mod sample;
 mod shape;
+mod unhappy;
 
 /// Compares with a file of `tests/data`; with `RPERF_BLESS` set it is written instead.
 fn kept(name: &str, text: &str) {

@@ -81,7 +81,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// Ports that no other test of this process uses, and other processes hardly.
-fn port() -> u16 {
+pub(crate) fn port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let from = 33_000 + (std::process::id() % 60) as u16 * 100;
     from + NEXT.fetch_add(1, Ordering::Relaxed) % 100
