@@ -65,6 +65,6 @@ pub use generate::man_pages;
 pub use global::{Global, When};
 pub use output::{Context, Report, Schema, Text};
 pub use progress::Progress;
-pub use run::{Tool, command, main};
+pub use run::{Tool, command, main, main_of};
 pub use style::{BAD, DIM, GOOD, HEADING, WARN, paint, printable};
 pub use table::Table;

@@ -1,5 +1,6 @@
 //! From the command line to the exit code.
 
+use std::ffi::OsString;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 
@@ -31,8 +32,15 @@ pub fn command<T: Tool>() -> clap::Command {
 /// Runs a tool on the process's command line: the whole `main` of a binary.
 #[must_use]
 pub fn main<T: Tool>() -> ExitCode {
+    main_of::<T>(std::env::args_os())
+}
+
+/// Runs a tool on another command line, whose first part is the program's name: for a binary that stands in
+/// for others under their names.
+#[must_use]
+pub fn main_of<T: Tool>(line: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut command = command::<T>();
-    let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
+    let matches = match command.try_get_matches_from_mut(line) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version are an answer; all else is a wrong command line.

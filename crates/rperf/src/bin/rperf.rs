@@ -1,5 +1,5 @@
 //! The binary.
 
 fn main() -> std::process::ExitCode {
-    rdma_cli::main::<rperf::cli::Cli>()
+    rdma_cli::main_of::<rperf::cli::Cli>(rperf::cli::command_line(std::env::args_os()))
 }

@@ -4,7 +4,10 @@ mod cmd;
 mod explain;
 mod file;
 mod host;
+mod name;
 mod render;
+
+pub use name::command_line;
 
 use rdma_cli::{Context, Exit, Failure, Report, Schema, Tool};
 
