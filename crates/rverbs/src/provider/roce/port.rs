@@ -542,8 +542,11 @@ impl Held<'_> {
             // the thread does.
             let told = sink.as_ref().map(|sink| sink.room()) != room;
             let told = told || (sink.is_none() && received > 0);
+            // A thread that waits for the socket does not know of it: only one that looks again by itself
+            // may be left with it.
+            let looks = sink.is_none() || self.shared.leaving.load(Ordering::SeqCst);
             let port = &mut *self.port;
-            if !(told && port.engine.owes_only_acks() && port.holding.hold(now)) {
+            if !(told && looks && port.engine.owes_only_acks() && port.holding.hold(now)) {
                 port.holding.released(now);
                 self.transmit(now);
                 self.report(sink.as_deref_mut());
