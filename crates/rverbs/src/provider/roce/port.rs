@@ -494,7 +494,8 @@ impl Shared {
             self.leaving.store(false, Ordering::SeqCst);
             let awaited = self.awaited.swap(false, Ordering::SeqCst);
             // Who sends much may be in one call for longer than the rest.
-            let quiet = self.polls.load(Ordering::SeqCst) == seen && self.port.try_lock().is_ok();
+            let busy = matches!(self.port.try_lock(), Err(TryLockError::WouldBlock));
+            let quiet = self.polls.load(Ordering::SeqCst) == seen && !busy;
             if awaited || quiet {
                 return;
             }
@@ -562,6 +563,7 @@ impl Held<'_> {
     pub fn settle(&mut self) {
         let now = self.now();
         self.shared.polls.fetch_add(1, Ordering::Relaxed);
+        self.shared.eager.store(false, Ordering::Relaxed);
         self.manage(now);
         self.port.holding.carried(now);
         self.transmit(now);
