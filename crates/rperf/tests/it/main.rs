@@ -9,6 +9,7 @@
 
 mod compare;
 mod distribution;
+mod hostile;
 mod known;
 mod page;
 mod peer;
