@@ -1,6 +1,6 @@
 //! What may have spoiled a figure.
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 
 use serde::{Deserialize, Serialize};
 
@@ -75,10 +75,35 @@ pub(super) fn look(results: &Results) -> Vec<Warning> {
     if let Some(remote) = &results.remote {
         of_both(&results.local, remote, &mut add);
     }
+    let of_sides = found.len();
+    let mut add = |concern, text: String| found.push(Warning { concern, text });
     for measurement in &results.measurements {
         of_measurement(measurement, &mut add);
     }
+    let rest = found.split_off(of_sides);
+    found.extend(gathered(rest));
     found
+}
+
+/// The first of each kind, with how many others there are: a test of all sizes has the same trouble often.
+fn gathered(all: Vec<Warning>) -> Vec<Warning> {
+    let mut kept: Vec<(Warning, usize)> = Vec::new();
+    for warning in all {
+        match kept
+            .iter_mut()
+            .find(|(first, _)| first.concern == warning.concern)
+        {
+            Some((_, others)) => *others += 1,
+            None => kept.push((warning, 0)),
+        }
+    }
+    let kept = kept.into_iter().map(|(mut warning, others)| {
+        if others > 0 {
+            let _ = write!(warning.text, " (and {others} more like it)");
+        }
+        warning
+    });
+    kept.collect()
 }
 
 fn of_side(which: &str, side: &Side, add: &mut impl FnMut(Concern, String)) {

@@ -317,7 +317,10 @@ impl<T: Carrier> Ends<T> {
                 }
             }
         }
-        let mut count = Count::new(plan, size, sending.every.max(plan.tx_depth.into()));
+        // A look costs a clock: one for each MiB, at least for each completion, at most for each queue.
+        let stride = (1 << 20) / u64::from(size.max(1));
+        let stride = stride.min(plan.tx_depth.into()).max(sending.every);
+        let mut count = Count::new(plan, size, stride);
         patience.until(count.end(plan));
         if count.window.is_none() {
             count.counted = before;

@@ -14,8 +14,8 @@ use crate::Error;
 use crate::cli::host;
 use crate::cli::render;
 use crate::peer::{PORT, Role, Talk};
-use crate::result::{Measurement, Results, Run};
-use crate::run::{self, Figures, Introduction, Local, Plan, Watch};
+use crate::result::{Measurement, Results, Run, Side};
+use crate::run::{self, Figures, Introduction, Local, Outcome, Plan, Watch};
 use crate::spec::{Amount, Metric, Transport, Verb};
 
 /// Whose device to take.
@@ -48,6 +48,9 @@ pub(in crate::cli) struct Measure {
     metric: Metric,
     /// The server: host name or address
     host: Option<String>,
+    /// Both sides in this process
+    #[arg(long, conflicts_with = "host")]
+    loopback: bool,
     /// Name of the device: see `rverbs devices`
     #[arg(short, long, value_name = "NAME", conflicts_with = "provider")]
     device: Option<String>,
@@ -271,16 +274,40 @@ impl Measure {
         Err(Error::io(doing())(last))
     }
 
-    pub(in crate::cli) fn run(self, verb: Verb, ctx: &mut Context) -> Result<Exit, Failure> {
-        let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        let mut plan = self.plan(verb)?;
-        let (stream, role) = self.meet(ctx)?;
+    /// Both sides in this process: the other one on a thread of its own.
+    fn loopback(&self, plan: &Plan, seen: &mut dyn FnMut()) -> Result<Done, Error> {
+        let doing = || Error::io("connecting with itself");
+        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(doing())?;
+        let port = listener.local_addr().map_err(doing())?.port();
+        std::thread::scope(|scope| {
+            let server = scope.spawn(|| {
+                let (stream, _) = listener.accept().map_err(doing())?;
+                self.conversation(stream, Role::Server, plan.clone(), &mut || ())
+            });
+            let client = TcpStream::connect(("127.0.0.1", port)).map_err(doing());
+            let client = client
+                .and_then(|stream| self.conversation(stream, Role::Client, plan.clone(), seen));
+            match server.join() {
+                Ok(served) => client.and_then(|done| served.map(|_| done)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    /// All that is said and measured with a peer.
+    fn conversation(
+        &self,
+        stream: TcpStream,
+        role: Role,
+        mut plan: Plan,
+        seen: &mut dyn FnMut(),
+    ) -> Result<Done, Error> {
         let limit = Duration::from_secs(self.timeout);
         let setting = || Error::io("setting up the connection");
         stream.set_nodelay(true).map_err(setting())?;
         stream.set_read_timeout(Some(limit)).map_err(setting())?;
         let mut watch = Socket(stream.try_clone().map_err(setting())?);
-        let context = self.device(&stream)?.open().map_err(Error::from)?;
+        let context = self.device(&stream)?.open()?;
         let local = Local {
             port: self.ib_port,
             gid_index: self.gid_index,
@@ -298,54 +325,81 @@ impl Measure {
                 plan.sizes = vec![plan.largest().min(mtu)];
             }
         }
-        let mut own = Introduction {
-            plan,
-            side: host::side(&SysRoot::default(), &context, &local, mtu),
-        };
+        let side = host::side(&SysRoot::default(), &context, &local, mtu);
+        let own = Introduction { plan, side };
         let remote = if greeting.is_rperf {
             Some(run::introduce(&mut talk, &own)?.side)
         } else if own.plan.repeats > 1 {
             return Err(Error::Spec {
                 what: "perftest measures each size once".to_owned(),
-            }
-            .into());
+            });
         } else {
             None
         };
-        let plan = &own.plan;
+        let Introduction { plan, side } = own;
+        let how = (&mut watch as &mut dyn Watch, limit);
+        let outcome = run::measure(&context, talk, greeting, &plan, &local, how, &mut |_| {
+            seen();
+        })?;
+        Ok(Done {
+            plan,
+            local: side,
+            remote,
+            outcome,
+        })
+    }
+
+    pub(in crate::cli) fn run(self, verb: Verb, ctx: &mut Context) -> Result<Exit, Failure> {
+        let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let plan = self.plan(verb)?;
+        let met = if self.loopback {
+            None
+        } else {
+            Some(self.meet(ctx)?)
+        };
         let times = plan.sizes.len() * usize::try_from(plan.repeats).unwrap_or(1);
         let progress = ctx.progress("measuring");
         progress.set_total(times as u64);
-        let mut done = 0;
-        let outcome = run::measure(
-            &context,
-            talk,
-            greeting,
-            plan,
-            &local,
-            (&mut watch, limit),
-            &mut |_| {
-                done += 1;
-                progress.set(done);
-            },
-        )?;
+        let mut count = 0;
+        let mut seen = || {
+            count += 1;
+            progress.set(count);
+        };
+        let done = match met {
+            Some((stream, role)) => self.conversation(stream, role, plan, &mut seen)?,
+            None => self.loopback(&plan, &mut seen)?,
+        };
         drop(progress);
+        let Done {
+            plan,
+            local,
+            remote,
+            outcome,
+        } = done;
         if self.compat == Some(Compat::Perftest) {
-            ctx.print_raw(&render::perftest::table(plan, &outcome))?;
+            ctx.print_raw(&render::perftest::table(&plan, &outcome))?;
             return Ok(Exit::Ok);
         }
         let results = Results {
             rperf: env!("CARGO_PKG_VERSION").to_owned(),
             started,
-            local: std::mem::take(&mut own.side),
+            local,
             remote,
-            measurements: measurements(&own.plan, outcome.figures),
+            measurements: measurements(&plan, outcome.figures),
             warnings: Vec::new(),
         }
         .warned();
         ctx.emit(&results, render::measure::measure)?;
         Ok(Exit::Ok)
     }
+}
+
+/// A conversation that is over.
+struct Done {
+    plan: Plan,
+    local: Side,
+    remote: Option<Side>,
+    outcome: Outcome,
 }
 
 /// The runs of each size together.
