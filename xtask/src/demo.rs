@@ -212,6 +212,31 @@ fn steps() -> Vec<Step> {
         )
         .holds("soft-roce: round trip min")
         .next("rverbs ping -s on one host, rverbs ping -c -a ADDRESS (or rping) on another"),
+        Step::new(
+            "How long a message takes, as perftest measures it, over shared memory.",
+            &[
+                "rperf", "--json", "send", "lat", "--loopback", "--provider", "shm", "-n", "20000", "-o",
+                "latency.json",
+            ],
+        ),
+        Step::new(
+            "How much is written in a second, by size.",
+            &[
+                "rperf", "--json", "write", "bw", "--loopback", "--provider", "shm", "-a", "-n", "500", "-o",
+                "bandwidth.json",
+            ],
+        ),
+        Step::new(
+            "Both as a page with plots.",
+            &["rperf", "report", "latency.json", "bandwidth.json", "-o", "report.html"],
+        ),
+        Step::new(
+            "And as a table. (It says on every line that it is software.)",
+            &["rperf", "report", "latency.json", "bandwidth.json", "--format", "md"],
+        )
+        .holds("software")
+        .lines(40)
+        .next("rperf send lat on one host, rperf send lat HOST (or ib_send_lat) on another"),
     ]
 }
 
