@@ -7,6 +7,7 @@
 
 mod discovery;
 mod firmware;
+mod perf;
 mod race;
 mod routing;
 mod verbs;
@@ -50,6 +51,7 @@ pub fn run(args: &Args) -> Result<()> {
             println!("{:<24} race: {}", race.name, race.what);
         }
         println!("{:<24} race: {}", verbs::NAME, verbs::WHAT);
+        println!("{:<24} race: {}", perf::NAME, perf::WHAT);
         return Ok(());
     }
     let mut any = false;
@@ -70,6 +72,10 @@ pub fn run(args: &Args) -> Result<()> {
     if args.name.as_deref().is_none_or(|name| name == verbs::NAME) {
         any = true;
         verbs::run(&workspace, args.rounds)?;
+    }
+    if args.name.as_deref().is_none_or(|name| name == perf::NAME) {
+        any = true;
+        perf::run(&workspace, args.rounds)?;
     }
     if !any {
         bail!("there is no such bench or race: `cargo xtask bench --list` lists them");

@@ -64,20 +64,21 @@ impl Lab {
             ];
             let mut command = self.command(runner, rounds, &under);
             let output = command.output()?;
-            let told = String::from_utf8_lossy(&output.stderr);
-            let line = told
-                .lines()
-                .find_map(|line| line.split("Collected :").nth(1));
-            let Some(Ok(count)) = line.map(|count| count.trim().parse::<f64>()) else {
-                bail!("{} did not count: {told}", shown(&command));
-            };
-            Ok(count)
+            collected(&output.stderr).with_context(|| shown(&command))
         };
         Ok((count(MANY)? - count(FEW)?) / f64::from(MANY - FEW))
     }
 }
 
-fn output(command: &mut Command) -> Result<String> {
+/// How many instructions callgrind says that it has counted.
+pub(super) fn collected(stderr: &[u8]) -> Result<f64> {
+    let told = String::from_utf8_lossy(stderr);
+    let mut lines = told.lines();
+    let count = lines.find_map(|line| line.split("Collected :").nth(1)?.trim().parse().ok());
+    count.with_context(|| format!("callgrind did not count: {told}"))
+}
+
+pub(super) fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(Stdio::inherit())
         .output()
@@ -88,7 +89,7 @@ fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn build(mut command: Command) -> Result<()> {
+pub(super) fn build(mut command: Command) -> Result<()> {
     println!("$ {}", shown(&command));
     let status = command.stdin(Stdio::null()).status()?;
     if !status.success() {
@@ -97,7 +98,7 @@ fn build(mut command: Command) -> Result<()> {
     Ok(())
 }
 
-fn median(samples: &mut [f64]) -> f64 {
+pub(super) fn median(samples: &mut [f64]) -> f64 {
     samples.sort_unstable_by(f64::total_cmp);
     samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
 }
