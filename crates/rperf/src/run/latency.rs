@@ -223,10 +223,11 @@ impl<T: Carrier> Ends<T> {
         };
         let qpn = lane.qpn();
         let inline = matches!(plan.verb, Verb::Send | Verb::Write) && size <= plan.inline;
-        // Each answered request proves that it arrived, so that its own completion can wait.
+        // An answered message proves that it arrived, so that its own completion can wait. A write's is
+        // asked for at once: a device in software works where it is polled, and memory is looked at without it.
         let every = match plan.verb {
-            Verb::Send | Verb::Write => u64::from(plan.tx_depth),
-            Verb::Read | Verb::Atomic => 1,
+            Verb::Send => u64::from(plan.tx_depth),
+            Verb::Write | Verb::Read | Verb::Atomic => 1,
         };
         let total = plan.iterations().unwrap_or(u64::MAX);
         let request = T::request(&mut lane.send, plan, source.clone(), remote, target);
