@@ -125,18 +125,31 @@ struct Receiver<'q> {
     posted: u64,
 }
 
-/// The entry of a queue pair: mostly the one it was last.
-#[inline]
-fn find<L>(
-    lanes: &mut [L],
-    hint: &mut usize,
-    qpn: u32,
-    number: impl Fn(&L) -> u32,
-) -> Option<usize> {
-    if lanes.get(*hint).is_none_or(|lane| number(lane) != qpn) {
-        *hint = lanes.iter().position(|lane| number(lane) == qpn)?;
+/// Who has a queue pair.
+trait Owner {
+    fn qpn(&self) -> u32;
+}
+
+impl<T: Carrier> Owner for Sender<'_, T> {
+    fn qpn(&self) -> u32 {
+        self.qpn
     }
-    Some(*hint)
+}
+
+impl Owner for Receiver<'_> {
+    fn qpn(&self) -> u32 {
+        self.qpn
+    }
+}
+
+/// Whose queue pair a completion is of: mostly the one it was last.
+#[inline]
+fn owner<'l, L: Owner>(lanes: &'l mut [L], hint: &mut usize, wc: &Wc) -> Option<&'l mut L> {
+    let qpn = wc.qp_num();
+    if lanes.get(*hint).is_none_or(|lane| lane.qpn() != qpn) {
+        *hint = lanes.iter().position(|lane| lane.qpn() == qpn)?;
+    }
+    lanes.get_mut(*hint)
 }
 
 struct Sending<'a, 'q, T: Carrier> {
@@ -176,12 +189,7 @@ impl<T: Carrier> Sending<'_, '_, T> {
     fn take(&mut self, wcs: &mut [Wc; BATCH]) -> Result<u64, Error> {
         let mut all = 0;
         for wc in self.cq.poll(wcs)? {
-            let Some(at) = find(&mut self.lanes, &mut self.hint, wc.qp_num(), |lane| {
-                lane.qpn
-            }) else {
-                continue;
-            };
-            let Some(lane) = self.lanes.get_mut(at) else {
+            let Some(lane) = owner(&mut self.lanes, &mut self.hint, wc) else {
                 continue;
             };
             if let Some(Err(error)) = lane.request.complete(wc) {
@@ -214,12 +222,7 @@ impl Receiving<'_, '_> {
     fn take(&mut self, wcs: &mut [Wc; BATCH]) -> Result<u64, Error> {
         let mut all = 0;
         for wc in self.cq.poll(wcs)? {
-            let Some(at) = find(&mut self.lanes, &mut self.hint, wc.qp_num(), |lane| {
-                lane.qpn
-            }) else {
-                continue;
-            };
-            let Some(lane) = self.lanes.get_mut(at) else {
+            let Some(lane) = owner(&mut self.lanes, &mut self.hint, wc) else {
                 continue;
             };
             let Some((result, room)) = lane.queue.complete(wc) else {

@@ -2,7 +2,9 @@
 
 use rverbs::ah::Ah;
 use rverbs::mr::{RemoteRegion, Shared};
-use rverbs::qp::{ConnectAttr, Endpoint, PostError, Qp, Rc, Repeat, SendQueue, Transport, Uc, Ud};
+use rverbs::qp::{
+    ConnectAttr, Connected, Endpoint, PostError, Qp, Rc, Repeat, SendQueue, Transport, Uc, Ud,
+};
 use rverbs::{Error, Pd};
 
 use super::plan::Plan;
@@ -33,8 +35,7 @@ pub(super) trait Carrier: Transport + Sized {
     fn connect(
         pd: &Pd,
         lane: &Lane<Self>,
-        own: &Endpoint,
-        peer: &Endpoint,
+        ends: (&Endpoint, &Endpoint),
         how: &ConnectAttr,
     ) -> Result<Target, Error>;
 
@@ -48,6 +49,19 @@ pub(super) trait Carrier: Transport + Sized {
     ) -> Request<'q, Self>;
 }
 
+/// Connects this end with the peer's.
+fn join<T: Connected>(
+    lane: &Lane<T>,
+    (own, peer): (&Endpoint, &Endpoint),
+    how: &ConnectAttr,
+) -> Result<Target, Error> {
+    lane.connect(own, peer, how)?;
+    Ok(Target {
+        ah: None,
+        qpn: peer.qpn,
+    })
+}
+
 impl Carrier for Rc {
     fn init(lane: &Lane<Self>, how: &ConnectAttr) -> Result<(), Error> {
         lane.init(how)
@@ -56,15 +70,10 @@ impl Carrier for Rc {
     fn connect(
         _: &Pd,
         lane: &Lane<Self>,
-        own: &Endpoint,
-        peer: &Endpoint,
+        ends: (&Endpoint, &Endpoint),
         how: &ConnectAttr,
     ) -> Result<Target, Error> {
-        lane.connect(own, peer, how)?;
-        Ok(Target {
-            ah: None,
-            qpn: peer.qpn,
-        })
+        join(lane, ends, how)
     }
 
     fn request<'q>(
@@ -92,15 +101,10 @@ impl Carrier for Uc {
     fn connect(
         _: &Pd,
         lane: &Lane<Self>,
-        own: &Endpoint,
-        peer: &Endpoint,
+        ends: (&Endpoint, &Endpoint),
         how: &ConnectAttr,
     ) -> Result<Target, Error> {
-        lane.connect(own, peer, how)?;
-        Ok(Target {
-            ah: None,
-            qpn: peer.qpn,
-        })
+        join(lane, ends, how)
     }
 
     fn request<'q>(
@@ -127,8 +131,7 @@ impl Carrier for Ud {
     fn connect(
         pd: &Pd,
         _: &Lane<Self>,
-        _: &Endpoint,
-        peer: &Endpoint,
+        (_, peer): (&Endpoint, &Endpoint),
         how: &ConnectAttr,
     ) -> Result<Target, Error> {
         let ah = pd.create_ah(&peer.address, how.port, how.sgid_index)?;

@@ -153,7 +153,7 @@ impl<T: Carrier> Ends<T> {
         for ((lane, own), peer) in lanes.iter().zip(&own).zip(&peers) {
             how.rd_atomic.0 = u8::try_from(peer.out_reads).unwrap_or(u8::MAX).min(most);
             let (here, there) = (endpoint(own), endpoint(peer));
-            targets.push(T::connect(&pd, lane, &here, &there, &how)?);
+            targets.push(T::connect(&pd, lane, (&here, &there), &how)?);
         }
         let ready = "waiting until the peer is ready";
         if plan.verb == Verb::Send {
