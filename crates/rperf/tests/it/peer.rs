@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rdma_lab::preload::{self, Preload, Provider};
 use rdma_lab::process::{Running, run};
+use rdma_lab::qemu::Guest;
 use rdma_lab::{Output, skip};
 use rperf::result::Results;
 use rperf::spec::{Metric, Transport, Verb};
@@ -233,4 +234,59 @@ fn perftest_and_we_measure_over_shm() {
 #[test]
 fn perftest_and_we_measure_over_roce() {
     both_ways(Provider::Roce);
+}
+
+/// The same on the kernel's device, through libibverbs, in a guest: one test after the other, each way.
+#[test]
+fn perftest_and_we_measure_on_rxe() {
+    let test = "perftest_and_we_measure_on_rxe";
+    if skip::lacks_qemu(test) || skip::lacks(test, &["ib_send_lat", "ib_atomic_bw"]) {
+        return;
+    }
+    let tests = || {
+        let both = |verb: Verb| [Metric::Latency, Metric::Bandwidth].map(|metric| (verb, metric));
+        Verb::ALL.into_iter().flat_map(both)
+    };
+    let mut guest = Guest::builder()
+        .rxe(true)
+        .program(env!("CARGO_BIN_EXE_rperf"));
+    for (verb, metric) in tests() {
+        let program = format!("ib_{}_{}", verb.name(), metric.name());
+        guest = guest.program(rdma_lab::peer::need(&program).unwrap());
+    }
+    let mut guest = guest.boot().unwrap();
+    let mut failed = Vec::new();
+    for (number, (verb, metric)) in tests().enumerate() {
+        let (verb, metric) = (verb.name(), metric.name());
+        let size = if verb == "atomic" { "" } else { "-s 64" };
+        for serves in [true, false] {
+            let port = 19_000 + 2 * number + usize::from(serves);
+            let how = format!("-d rxe0 -x 1 -n 100 {size} -p {port}");
+            let ours = format!("rperf {verb} {metric} {how}");
+            let theirs = format!("ib_{verb}_{metric} -F {how}");
+            let (server, client) = if serves {
+                (&ours, &theirs)
+            } else {
+                (&theirs, &ours)
+            };
+            let script = format!(
+                "timeout 60 {server} >/tmp/so 2>&1 & server=$!; \
+                 for _ in $(seq 200); do grep -qi ':{port:04x} 0' /proc/net/tcp /proc/net/tcp6 && break; sleep 0.05; done; \
+                 timeout 50 {client} 10.9.0.1 2>&1; code=$?; [ $code -eq 0 ] || kill $server; \
+                 wait $server; [ $? -eq 0 ] && [ $code -eq 0 ] || {{ cat /tmp/so; exit 1; }}"
+            );
+            let output = guest.run(&script, LIMIT * 2).unwrap();
+            let said = format!("{}{}", output.stdout_text(), output.stderr_text());
+            let row = format!("rxe {client} with {server}");
+            if output.code == 0 {
+                let mut rows = said
+                    .lines()
+                    .skip_while(|line| !line.to_lowercase().contains("bytes "));
+                eprintln!("{row}: {}", rows.nth(1).unwrap_or_default().trim());
+            } else {
+                failed.push(format!("{row}: {said}"));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
