@@ -11,13 +11,13 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use rverbs_sys::inline::ibv_post_send;
 use rverbs_sys::{
     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
-    IBV_QP_EX_WITH_LOCAL_INV, IBV_QP_EX_WITH_RDMA_READ, IBV_QP_EX_WITH_RDMA_WRITE,
-    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_SEND_WITH_IMM,
-    IBV_QP_EX_WITH_SEND_WITH_INV, IBV_SEND_INLINE, IBV_WR_ATOMIC_CMP_AND_SWP,
-    IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_LOCAL_INV, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
-    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV, ibv_ah,
-    ibv_data_buf, ibv_qp, ibv_qp_ex, ibv_qp_init_attr_ex, ibv_send_wr, ibv_send_wr_atomic,
-    ibv_send_wr_imm, ibv_send_wr_op, ibv_send_wr_rdma, ibv_send_wr_ud, ibv_sge, ibv_wr_opcode,
+    IBV_QP_EX_WITH_RDMA_READ, IBV_QP_EX_WITH_RDMA_WRITE, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+    IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_QP_EX_WITH_SEND_WITH_INV,
+    IBV_SEND_INLINE, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ,
+    IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
+    IBV_WR_SEND_WITH_INV, ibv_ah, ibv_data_buf, ibv_qp, ibv_qp_ex, ibv_qp_init_attr_ex,
+    ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_op, ibv_send_wr_rdma,
+    ibv_send_wr_ud, ibv_sge, ibv_wr_opcode,
 };
 
 /// What a program may ask for in `send_ops_flags`.
@@ -28,7 +28,6 @@ pub(crate) const SUPPORTED: u64 = (IBV_QP_EX_WITH_RDMA_WRITE
     | IBV_QP_EX_WITH_RDMA_READ
     | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
     | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
-    | IBV_QP_EX_WITH_LOCAL_INV
     | IBV_QP_EX_WITH_SEND_WITH_INV) as u64;
 
 /// The struct that C holds, and the list behind it.
@@ -81,7 +80,7 @@ pub(crate) fn add(qp: NonNull<ibv_qp>, attr: &ibv_qp_init_attr_ex) {
         wr_atomic_cmp_swp: Some(atomic_cmp_swp),
         wr_atomic_fetch_add: Some(atomic_fetch_add),
         wr_bind_mw: None,
-        wr_local_inv: Some(local_inv),
+        wr_local_inv: None,
         wr_rdma_read: Some(rdma_read),
         wr_rdma_write: Some(rdma_write),
         wr_rdma_write_imm: Some(rdma_write_imm),
@@ -243,12 +242,6 @@ unsafe extern "C" fn send_inv(qp: *mut ibv_qp_ex, invalidate_rkey: u32) {
     let imm = ibv_send_wr_imm { invalidate_rkey };
     // SAFETY: as for `send`.
     unsafe { push(qp, IBV_WR_SEND_WITH_INV, imm, nowhere()) };
-}
-
-unsafe extern "C" fn local_inv(qp: *mut ibv_qp_ex, invalidate_rkey: u32) {
-    let imm = ibv_send_wr_imm { invalidate_rkey };
-    // SAFETY: as for `send`.
-    unsafe { push(qp, IBV_WR_LOCAL_INV, imm, nowhere()) };
 }
 
 unsafe extern "C" fn rdma_read(qp: *mut ibv_qp_ex, rkey: u32, remote_addr: u64) {
