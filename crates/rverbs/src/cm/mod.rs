@@ -71,6 +71,17 @@ fn reason(code: u16) -> String {
     }
 }
 
+/// Whether there is something to read, or will be within the time.
+fn is_ready(fd: i32, milliseconds: i32) -> bool {
+    let mut fd = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one descriptor of our own.
+    unsafe { libc::poll(&raw mut fd, 1, milliseconds) > 0 }
+}
+
 /// The device of libibverbs that has an address of this host, as the system finds it.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::reason;
+use super::{is_ready, reason};
 use crate::Error;
 use crate::device::Context;
 use crate::gid::Gid;
@@ -113,34 +113,23 @@ impl Port {
                 .backlog
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
+            // Only who has the backlog takes events, so that none waits here for one that another took.
+            while is_ready(events.fd(), 0) {
+                let event = events.pop(|_| ());
+                backlog.push_back(event.map_err(Error::verb("rdma_get_cm_event"))?);
+            }
             let found = backlog.iter().position(&wanted);
             if let Some(event) = found.and_then(|at| backlog.remove(at)) {
                 return Ok(Some(event));
             }
             drop(backlog);
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-            // Others may take what this waits for, so it looks again now and then.
-            let slice = left.map_or(50, |left| left.as_millis().min(50));
-            let mut fd = libc::pollfd {
-                fd: events.fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            // SAFETY: one descriptor of our own.
-            let ready = unsafe { libc::poll(&raw mut fd, 1, i32::try_from(slice).unwrap_or(50)) };
-            if ready > 0 {
-                let event = events
-                    .pop(|_| ())
-                    .map_err(Error::verb("rdma_get_cm_event"))?;
-                let mut backlog = self
-                    .0
-                    .backlog
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                backlog.push_back(event);
-            } else if left.is_some_and(|left| left.is_zero()) {
+            if left.is_some_and(|left| left.is_zero()) {
                 return Ok(None);
             }
+            // Others may take what this waits for, so it looks again now and then.
+            let slice = left.map_or(50, |left| left.as_millis().min(50));
+            is_ready(events.fd(), i32::try_from(slice).unwrap_or(50));
         }
     }
 

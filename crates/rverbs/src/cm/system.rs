@@ -23,7 +23,7 @@ use rverbs_sys::{
     RDMA_CM_EVENT_UNREACHABLE,
 };
 
-use super::reason;
+use super::{is_ready, reason};
 use crate::Error;
 use crate::device::Context;
 use crate::mr::Buf;
@@ -108,15 +108,11 @@ impl Channel {
             let wait = left.map_or(-1, |left| {
                 i32::try_from(left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
             });
-            let mut fd = libc::pollfd {
-                fd: self.fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            // SAFETY: one descriptor of our own.
-            let ready = unsafe { libc::poll(&raw mut fd, 1, wait) };
-            if ready == 0 {
-                return Ok(None);
+            if !is_ready(self.fd(), wait) {
+                if left.is_some_and(|left| left.is_zero()) {
+                    return Ok(None);
+                }
+                continue;
             }
             let mut event = null_mut();
             // SAFETY: the channel is live and the pointer writable.

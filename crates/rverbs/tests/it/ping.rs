@@ -84,6 +84,22 @@ fn both_ends_meet_by_the_communication_manager() {
     });
 }
 
+/// Who waits for calls and who waits for answers share the manager's events.
+#[test]
+fn one_manager_is_both_sides_at_once() {
+    let cm = cm(base() + 2000);
+    let listener = cm.listen(PORT).unwrap();
+    for _ in 0..50 {
+        std::thread::scope(|scope| {
+            let refused =
+                scope.spawn(|| Link::dial(&cm, SocketAddr::new(LOCAL, PORT), TIMEOUT).unwrap_err());
+            drop(listener.next(Some(TIMEOUT)).unwrap().unwrap());
+            let error = refused.join().unwrap();
+            assert!(matches!(error, Error::Refused { .. }), "{error}");
+        });
+    }
+}
+
 #[test]
 fn who_calls_is_told_why_nobody_answers() {
     let base = base() + 1000;
